@@ -1,0 +1,217 @@
+package detectors
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/auditproxy/auditproxy/fingerprint"
+	"github.com/auditproxy/auditproxy/store"
+)
+
+// Passages finds runs of another tenant's prompt in a response.
+//
+// Every passage of the response is looked up. A hit is a passage that another
+// tenant's prompt introduced, that the recipient does not hold, that fewer
+// tenants hold than make it common, and that no answer has said to a tenant
+// who did not hold it. Hits of one donor exchange that lie on one diagonal
+// (the same distance between the place in the response and the place in the
+// prompt, give or take three words, so that small edits do not cut a run) form
+// a chain; see chains. One hit alone happens by chance, in about one of a
+// thousand innocent answers; a chain of two is a leak. Since any shared run of
+// 30 words holds two passages, every such run is found, and most of 20 words.
+//
+// One chain is probable: a public text that only one tenant happens to have
+// sent looks the same. Two chains of one donor that do not overlap, neither in
+// the response nor in the prompt, are confirmed.
+//
+// Scripts of one word per code point (Han, kana, Thai, ...) need more: eleven
+// characters are a phrase, not a passage. A chain that is mostly of them
+// counts from 16 characters on, which one in fifty runs of 30 characters
+// misses and nearly all of 40 reach.
+type Passages struct{}
+
+// Sizes of the passage detector, in words.
+const (
+	diagonalSlack = 3  // how far two hits of a chain may lie from one diagonal
+	maxGap        = 64 // words between two hits of a chain
+	minHits       = 2  // hits that make a chain a leak
+	minWideWords  = 16 // words of a chain of single code points
+	recentChains  = 16 // chains of a donor that a hit may join
+	maxPairs      = 64 // chains compared for independence
+)
+
+// Name returns "passages".
+func (Passages) Name() string { return "passages" }
+
+// Scan starts a scan of one choice.
+func (p Passages) Scan(x *Exchange, choice int) Scan {
+	return &passageScan{x: x, choice: choice, said: map[string]Finding{}}
+}
+
+// passageScan is the state for one choice. It keeps every print of the
+// response, 40 bytes for each 5.5 words, to look all of them up again at the
+// end: a donor may arrive after its text was seen, and text may become common
+// meanwhile.
+type passageScan struct {
+	x       *Exchange
+	choice  int
+	streams []*stream
+	matches []store.Match
+	said    map[string]Finding // what Append reported last, by id
+}
+
+// stream is one block of one channel.
+type stream struct {
+	channel string
+	block   int
+	prints  []fingerprint.Print
+	chains  chains
+}
+
+func (s *passageScan) stream(channel string, block int) *stream {
+	for _, t := range s.streams {
+		if t.channel == channel && t.block == block {
+			return t
+		}
+	}
+	t := &stream{channel: channel, block: block}
+	s.streams = append(s.streams, t)
+	return t
+}
+
+// Append implements [Scan].
+func (s *passageScan) Append(dst []Finding, d Delta) []Finding {
+	if len(d.Prints) == 0 {
+		return dst
+	}
+	t := s.stream(d.Channel, d.Block)
+	t.prints = append(t.prints, d.Prints...)
+	for _, donor := range s.match(t, d.Prints, time.Time{}) {
+		f, ok := s.finding(t, donor)
+		if !ok {
+			continue
+		}
+		if last, ok := s.said[f.ID]; ok && last.Confidence == f.Confidence {
+			continue
+		}
+		f.State = Open
+		s.said[f.ID] = f
+		dst = append(dst, f)
+	}
+	return dst
+}
+
+// Finish implements [Scan].
+func (s *passageScan) Finish(dst []Finding, end time.Time) []Finding {
+	for _, t := range s.streams {
+		t.chains = chains{}
+		s.match(t, t.prints, end)
+	}
+	for _, t := range s.streams {
+		for _, donor := range t.chains.order {
+			f, ok := s.finding(t, donor)
+			if !ok {
+				continue
+			}
+			delete(s.said, f.ID)
+			f.State = Final
+			dst = append(dst, f)
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(s.said)) {
+		f := s.said[id]
+		f.State = Withdrawn
+		dst = append(dst, f)
+	}
+	return dst
+}
+
+// match looks prints up, adds the hits to the chains of t and returns the
+// donors whose chains grew. An end that isn't zero leaves out donors that
+// arrived after it.
+func (s *passageScan) match(t *stream, prints []fingerprint.Print, end time.Time) []*donor {
+	var grown []*donor
+	s.matches = s.x.Index.Lookup(s.matches[:0], s.x.Tenant, prints)
+	for _, m := range s.matches {
+		p := prints[m.Print]
+		switch {
+		case m.Owner.Kind != store.Prompt, m.Own, m.Common, m.Said, m.Owner.Tenant == s.x.Tenant:
+			continue
+		case !end.IsZero() && m.Owner.At.After(end):
+			continue
+		case s.x.Own(p):
+			continue
+		}
+		if d := t.chains.add(p, m); len(grown) == 0 || grown[len(grown)-1] != d {
+			grown = append(grown, d)
+		}
+	}
+	return grown
+}
+
+// finding sums up what t holds of a donor; ok is false while that is no leak.
+func (s *passageScan) finding(t *stream, d *donor) (f Finding, ok bool) {
+	f = Finding{
+		Kind:     PromptLeak,
+		Detector: Passages{}.Name(),
+		Recipient: Recipient{
+			Tenant: s.x.Tenant, Exchange: s.x.ID, Choice: s.choice,
+			Channel: t.channel, Block: t.block,
+		},
+		Donor: Donor{Tenant: d.tenant, Exchange: d.exchange, Part: "prompt"},
+	}
+	for i := range d.chains {
+		c := &d.chains[i]
+		if !c.leak() {
+			continue
+		}
+		f.Evidence.CoveredWords += c.covered
+		f.Evidence.Passages += len(c.prints)
+		f.Prints = append(f.Prints, c.prints...)
+		if c.run > f.Evidence.RunWords {
+			f.Evidence.RunWords = c.run
+			f.Recipient.Offset = int(c.runStart)
+			f.Recipient.Length = int(c.runEnd - c.runStart)
+		}
+	}
+	if f.Evidence.Passages == 0 {
+		return f, false
+	}
+	f.SetConfidence(Probable)
+	if s.independent(d) {
+		f.SetConfidence(Confirmed)
+	}
+	f.setID()
+	return f, true
+}
+
+// independent says whether two chains of the donor's exchange, in whatever
+// channels of the choice, overlap neither in the response nor in the prompt.
+func (s *passageScan) independent(of *donor) bool {
+	type placed struct {
+		stream *stream
+		*chain
+	}
+	var leaks []placed
+	for _, t := range s.streams {
+		d := t.chains.donors[of.exchange]
+		if d == nil {
+			continue
+		}
+		for i := range d.chains {
+			if d.chains[i].leak() && len(leaks) < maxPairs {
+				leaks = append(leaks, placed{t, &d.chains[i]})
+			}
+		}
+	}
+	for i, a := range leaks {
+		for _, b := range leaks[:i] {
+			apart := a.stream != b.stream || a.from >= b.to || b.from >= a.to
+			if apart && (a.donorFrom >= b.donorTo || b.donorFrom >= a.donorTo) {
+				return true
+			}
+		}
+	}
+	return false
+}

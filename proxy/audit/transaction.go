@@ -1,0 +1,288 @@
+package audit
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/auditproxy/auditproxy/detectors"
+	"github.com/auditproxy/auditproxy/fingerprint"
+	"github.com/auditproxy/auditproxy/proxy/dialect"
+	"github.com/auditproxy/auditproxy/store"
+)
+
+// Transaction is the audit of one exchange. Its methods are called from one
+// goroutine at a time, in the order Request, Response, Append and Finish;
+// Response and Append only if a response came, Finish always, once. What
+// panics inside is contained: the exchange counts as not audited.
+type Transaction struct {
+	engine  *Engine
+	x       Exchange
+	dialect dialect.Dialect // nil: none speaks on the path
+	model   string
+	start   time.Time
+
+	unread  bool    // a part of the prompt could not be read
+	reasons reasons // what the audit did not see
+	dead    bool    // a panic ended the audit
+
+	prints int      // of the prompt
+	own    []uint64 // sorted places of prints that the request rightly holds
+
+	status   int
+	decoder  dialect.Decoder // nil: no response, or none that is read
+	coding   string          // content coding of the response
+	coded    []byte          // its body so far, to be decoded at the end
+	deltas   []dialect.Delta
+	choices  []*choice
+	found    []detectors.Finding
+	seen     map[string]detectors.Confidence // by finding id
+	words    int
+	final    int
+	finished bool
+}
+
+// Request takes the request's body, when all of it has come or no more will;
+// cut says why it is not whole. It keeps no reference to body, and returns the
+// event time of the arrival.
+func (t *Transaction) Request(body []byte, at time.Time, cut dialect.Reason) time.Time {
+	var own, history []fingerprint.Print
+	t.contain(func() { own, history = t.read(body, cut) })
+	t.start = t.engine.event(at, func(at time.Time) {
+		t.contain(func() { t.arrive(own, history, at) })
+	})
+	return t.start
+}
+
+// read fingerprints the prompt: what the tenant brought, and what it sends
+// back as the assistant's.
+func (t *Transaction) read(body []byte, cut dialect.Reason) (own, history []fingerprint.Print) {
+	if t.dialect == nil {
+		return nil, nil
+	}
+	if cut != "" {
+		t.unread = true
+		t.reasons.add(cut)
+	}
+	body, err := inflate(t.x.Header.Get("Content-Encoding"), body, t.engine.maxBody)
+	if err != nil {
+		t.unread = true
+		t.reasons.add(ReasonEncoding)
+	}
+	p, err := t.dialect.Prompt(body, t.x.Path, t.x.Header)
+	if err != nil {
+		t.unread = true
+		t.reasons.add(reasonOf(err))
+	}
+	for _, r := range p.Unseen {
+		t.unread = t.unread || r != dialect.ReasonMedia
+		t.reasons.add(r)
+	}
+	t.model = p.Model
+	sh := t.engine.scheme.Shingler()
+	for _, part := range p.Parts {
+		dst := &own
+		if part.Role == dialect.Assistant {
+			dst = &history
+		}
+		*dst = sh.Finish(sh.Append(*dst, part.Text))
+	}
+	t.prints = len(own) + len(history)
+	return own, history
+}
+
+// arrive enters the prompt into the index. What the tenant brings is its own
+// unless it once leaked to it; what it sends back as the assistant's is its
+// own unless it is known as somebody else's.
+func (t *Transaction) arrive(own, history []fingerprint.Print, at time.Time) {
+	ix, tenant := t.engine.index, t.x.Tenant
+	places := make([]uint64, 0, len(own)+len(history))
+	for _, p := range own {
+		if !ix.Tainted(tenant, p) {
+			places = append(places, p.Hi)
+		}
+	}
+	foreign := map[int]bool{}
+	for _, m := range ix.Lookup(nil, tenant, history) {
+		foreign[m.Print] = m.Owner.Kind == store.Prompt && !m.Own && !m.Common && !m.Said
+	}
+	for i, p := range history {
+		if !foreign[i] && !ix.Tainted(tenant, p) {
+			places = append(places, p.Hi)
+		}
+	}
+	slices.Sort(places)
+	t.own = slices.Compact(places)
+	o := store.Owner{Tenant: tenant, Exchange: t.x.ID, At: at}
+	ix.Add(o, own)
+	o.Kind = store.History
+	ix.Add(o, history)
+}
+
+func (t *Transaction) holds(p fingerprint.Print) bool {
+	_, ok := slices.BinarySearch(t.own, p.Hi)
+	return ok
+}
+
+// Response says that a response has begun.
+func (t *Transaction) Response(status int, h dialect.Header) {
+	t.status = status
+	if t.dialect == nil {
+		return
+	}
+	t.contain(func() {
+		t.decoder = t.dialect.Decoder(h.Get("Content-Type"))
+		t.coding = h.Get("Content-Encoding")
+	})
+}
+
+// Append takes the next bytes of the response's body, as they were delivered.
+// It keeps no reference to b.
+func (t *Transaction) Append(b []byte, at time.Time) {
+	if t.decoder == nil || t.dead {
+		return
+	}
+	t.contain(func() {
+		if encoded(t.coding) {
+			if len(t.coded)+len(b) > t.engine.maxBody {
+				t.reasons.add(ReasonTooLarge)
+				return
+			}
+			t.coded = append(t.coded, b...)
+			return
+		}
+		t.deltas = t.decoder.Append(t.deltas[:0], b)
+		t.scan(at)
+	})
+}
+
+// Finish ends the exchange; cut says why the response is not whole. It
+// returns the event time of the end.
+func (t *Transaction) Finish(at time.Time, cut dialect.Reason) time.Time {
+	if t.finished {
+		return at
+	}
+	t.finished = true
+	if t.status != 0 {
+		t.reasons.add(cut)
+	}
+	var info dialect.Info
+	t.contain(func() {
+		if t.decoder == nil {
+			return
+		}
+		t.deltas = t.deltas[:0]
+		if encoded(t.coding) {
+			body, err := inflate(t.coding, t.coded, t.engine.maxBody)
+			if err != nil {
+				t.reasons.add(ReasonEncoding)
+			}
+			t.deltas = t.decoder.Append(t.deltas, body)
+		}
+		var err error
+		t.deltas, err = t.decoder.Finish(t.deltas)
+		if err != nil {
+			t.reasons.add(reasonOf(err))
+		}
+		t.scan(at)
+		info = t.decoder.Info()
+		t.reasons.add(info.Unseen...)
+		if t.model == "" {
+			t.model = info.Model
+		}
+	})
+	end := t.engine.event(at, func(at time.Time) {
+		t.contain(func() { t.conclude(at) })
+	})
+	t.report(end)
+	t.summarise(end)
+	return end
+}
+
+// contain runs do and turns a panic into a reason.
+func (t *Transaction) contain(do func()) {
+	if t.dead {
+		return
+	}
+	defer func() {
+		if recover() != nil { // its value may hold text, so it goes no further
+			t.dead = true
+			t.reasons.add(ReasonPanic)
+		}
+	}()
+	do()
+}
+
+// report hands findings to the sinks.
+func (t *Transaction) report(at time.Time) {
+	for i := range t.found {
+		f := &t.found[i]
+		f.Time = at
+		f.Model = t.model
+		f.Instance = t.x.Instance
+		f.Recipient.User = t.x.User
+		if t.unread {
+			f.Evidence.PromptUnseen = true
+			f.SetConfidence(detectors.Probable)
+		}
+		last, known := t.seen[f.ID]
+		switch f.State {
+		case detectors.Open:
+			if known && last == f.Confidence {
+				continue // grew surer, but for a prompt that was not read
+			}
+		case detectors.Withdrawn:
+			if !known {
+				continue // seen in the last words, and never told
+			}
+		}
+		if t.seen == nil {
+			t.seen = map[string]detectors.Confidence{}
+		}
+		t.seen[f.ID] = f.Confidence
+		news := f.State != detectors.Withdrawn && (!known || last != f.Confidence)
+		if f.State == detectors.Final {
+			t.final++
+		}
+		for _, s := range t.engine.sinks {
+			s.Finding(*f, news)
+		}
+	}
+	t.found = t.found[:0]
+}
+
+func (t *Transaction) summarise(end time.Time) {
+	s := Summary{
+		ID: t.x.ID, Tenant: t.x.Tenant, Model: t.model, Start: t.start, End: end,
+		Status: t.status, Reasons: t.reasons, PromptPrints: t.prints, Words: t.words, Findings: t.final,
+	}
+	if t.dialect != nil {
+		s.Dialect = t.dialect.Name()
+	}
+	switch {
+	case t.status == 0:
+	case t.dialect == nil:
+		s.Reasons = []dialect.Reason{dialect.ReasonNoDialect}
+		s.Coverage = None
+	case t.dead:
+		s.Coverage = None
+	case len(t.reasons) == 0:
+		s.Coverage = Whole
+	case t.words == 0:
+		s.Coverage = None
+	default:
+		s.Coverage = Part
+	}
+	for _, sink := range t.engine.sinks {
+		sink.Exchange(s)
+	}
+}
+
+// reasonOf reads a dialect's error.
+func reasonOf(err error) dialect.Reason {
+	var e *dialect.Error
+	if errors.As(err, &e) {
+		return e.Reason
+	}
+	return dialect.ReasonShape
+}
