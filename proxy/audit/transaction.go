@@ -64,13 +64,13 @@ func (t *Transaction) read(body []byte, cut dialect.Reason) (own, history []fing
 		t.unread = true
 		t.reasons.add(cut)
 	}
-	body, err := inflate(t.x.Header.Get("Content-Encoding"), body, t.engine.maxBody)
-	if err != nil {
+	body, coding := inflate(t.x.Header.Get("Content-Encoding"), body, t.engine.maxBody)
+	p, err := t.dialect.Prompt(body, t.x.Path, t.x.Header)
+	switch {
+	case coding != nil: // what the dialect says follows from it
 		t.unread = true
 		t.reasons.add(ReasonEncoding)
-	}
-	p, err := t.dialect.Prompt(body, t.x.Path, t.x.Header)
-	if err != nil {
+	case err != nil:
 		t.unread = true
 		t.reasons.add(reasonOf(err))
 	}
@@ -127,7 +127,7 @@ func (t *Transaction) holds(p fingerprint.Print) bool {
 // Response says that a response has begun.
 func (t *Transaction) Response(status int, h dialect.Header) {
 	t.status = status
-	if t.dialect == nil {
+	if t.dialect == nil || status == 101 {
 		return
 	}
 	t.contain(func() {
@@ -172,16 +172,17 @@ func (t *Transaction) Finish(at time.Time, cut dialect.Reason) time.Time {
 			return
 		}
 		t.deltas = t.deltas[:0]
+		var coding, err error
 		if encoded(t.coding) {
-			body, err := inflate(t.coding, t.coded, t.engine.maxBody)
-			if err != nil {
-				t.reasons.add(ReasonEncoding)
-			}
+			var body []byte
+			body, coding = inflate(t.coding, t.coded, t.engine.maxBody)
 			t.deltas = t.decoder.Append(t.deltas, body)
 		}
-		var err error
 		t.deltas, err = t.decoder.Finish(t.deltas)
-		if err != nil {
+		switch {
+		case coding != nil: // what the decoder says follows from it
+			t.reasons.add(ReasonEncoding)
+		case err != nil:
 			t.reasons.add(reasonOf(err))
 		}
 		t.scan(at)

@@ -33,19 +33,13 @@ func Open(name string, stdin io.Reader) (io.ReadCloser, error) {
 	return r, nil
 }
 
-// layered closes the decompressor and the file under it.
+// layered is a reader over a file, and what closes both.
 type layered struct {
 	io.Reader
-	close []func() error
+	close func() error
 }
 
-func (l layered) Close() error {
-	var all error
-	for _, c := range l.close {
-		all = errors.Join(all, c())
-	}
-	return all
-}
+func (l layered) Close() error { return l.close() }
 
 func decompress(f io.ReadCloser) (io.ReadCloser, error) {
 	b := bufio.NewReaderSize(f, 1<<20)
@@ -59,15 +53,15 @@ func decompress(f io.ReadCloser) (io.ReadCloser, error) {
 		if err != nil {
 			return nil, err
 		}
-		return layered{z, []func() error{z.Close, f.Close}}, nil
+		return layered{z, f.Close}, nil
 	case bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}):
 		z, err := zstd.NewReader(b)
 		if err != nil {
 			return nil, err
 		}
-		return layered{z, []func() error{func() error { z.Close(); return nil }, f.Close}}, nil
+		return layered{z, func() error { z.Close(); return f.Close() }}, nil
 	}
-	return layered{b, []func() error{f.Close}}, nil
+	return layered{b, f.Close}, nil
 }
 
 // maxLine bounds one line of a log, in bytes.
