@@ -19,6 +19,8 @@ type engineFlags struct {
 	faults, fixes []string
 	divisor       int
 	seed          uint64
+
+	prefillRate, decodeRate float64
 }
 
 func (f *engineFlags) register(cmd *cobra.Command, faults ...string) {
@@ -27,6 +29,8 @@ func (f *engineFlags) register(cmd *cobra.Command, faults ...string) {
 	fl.StringSliceVar(&f.fixes, "fix", nil, "`FIX` that the engine has, may be repeated: "+list(gpukv.Fixes()))
 	fl.IntVar(&f.divisor, "divisor", 64, "window and pools are divided by `N`; 1 is full size")
 	fl.Uint64Var(&f.seed, "seed", 1, "seed of everything random")
+	fl.Float64Var(&f.prefillRate, "prefill-rate", 0, "`TOKENS` a second that the prefill node reads; 0 is as fast as it goes")
+	fl.Float64Var(&f.decodeRate, "decode-rate", 0, "`TOKENS` a second of one answer; 0 is as fast as it goes")
 }
 
 func list[T ~string](all []T) string {
@@ -38,7 +42,7 @@ func list[T ~string](all []T) string {
 }
 
 func (f *engineFlags) options() (sim.Options, error) {
-	o := sim.Options{Divisor: f.divisor}
+	o := sim.Options{Divisor: f.divisor, PrefillRate: f.prefillRate, DecodeRate: f.decodeRate}
 	o.Cluster.Seed = f.seed
 	for _, name := range f.faults {
 		if name == "none" {
