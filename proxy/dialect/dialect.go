@@ -63,10 +63,11 @@ type Prompt struct {
 	Model  string   // as named by the body or path; "" when neither names it
 	Stream bool     // the body asked for a stream
 	Parts  []Part   // every run of text, of every role
-	Unseen []Reason // what the request holds beside text, each reason once
+	Unseen []Reason // what the request holds beside text, and faults beyond the one of the error, each reason once
 }
 
-// Delta is one piece of response text, decoded, in arrival order.
+// Delta is one piece of response text, decoded, in arrival order. Its text is
+// valid UTF-8 and never empty.
 type Delta struct {
 	Choice  int     // index of the choice (n>1)
 	Channel Channel //
@@ -84,16 +85,18 @@ type Info struct {
 	CompletionTokens int
 	CachedTokens     int
 	Error            string   // code or type of an error envelope, never its message
-	Unseen           []Reason // each reason once
+	Unseen           []Reason // what the response holds beside text, and faults beyond the one of Finish, each reason once
 }
 
 // Decoder turns the bytes of one response body into deltas. How the bytes are
-// cut never changes the deltas' concatenation by choice, channel and block.
+// cut never changes the deltas' concatenation by choice, channel and block. A
+// stream gives the deltas of an event as soon as it is complete; a JSON body
+// gives all of its deltas at Finish.
 type Decoder interface {
 	// Append decodes b and appends what it completes to dst.
 	Append(dst []Delta, b []byte) []Delta
 	// Finish ends the body and appends what was still held back. The error
-	// says what could not be read, as an [*Error]; the deltas stay valid.
+	// says what could not be read first, as an [*Error]; the deltas stay valid.
 	Finish(dst []Delta) ([]Delta, error)
 	// Info returns what is known so far; it is complete after Finish.
 	Info() Info
@@ -129,6 +132,15 @@ func (e *Error) Error() string {
 		return e.Object + ": " + string(e.Reason)
 	}
 	return e.Object + ": " + e.Detail
+}
+
+// All returns every dialect, in the order in which they are to be matched.
+func All() []Dialect {
+	return []Dialect{
+		workersAI{},
+		openAIChat{},
+		openAICompletions{},
+	}
 }
 
 // Find returns the first dialect of all that matches, or nil.
