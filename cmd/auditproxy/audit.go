@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -21,7 +22,7 @@ type auditFlags struct {
 
 func (a *auditFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&a.keyFile, "key-file", "", "`FILE` with the fingerprint key, 64 hex digits; made with mode 0600 if missing (default: a new key, for this process alone)")
+	f.StringVar(&a.keyFile, "key-file", "", "`FILE` with the fingerprint key, 64 hex digits; made with mode 0600 if missing; none for a key that lives as long as the process (default: auditproxy/key in $XDG_STATE_HOME or ~/.local/state)")
 	f.Int64Var(&a.indexBytes, "index-bytes", 1<<30, "memory budget of the index, in `BYTES`")
 	f.DurationVar(&a.horizon, "horizon", 24*time.Hour, "how long a prompt can be a donor")
 	f.IntVar(&a.common, "common-tenants", 3, "how many tenants must have sent a text to make it common property: 2 or 3")
@@ -34,8 +35,8 @@ type auditor struct {
 	engine *audit.Engine
 }
 
-func (a *auditFlags) build(sinks func(*store.Index) ([]audit.Sink, error)) (*auditor, error) {
-	key, err := loadKey(a.keyFile)
+func (a *auditFlags) build(logger *slog.Logger, sinks func(*store.Index) ([]audit.Sink, error)) (*auditor, error) {
+	key, err := loadKey(a.keyFile, logger)
 	if err != nil {
 		return nil, err
 	}

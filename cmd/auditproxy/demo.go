@@ -58,6 +58,7 @@ perfect.`,
 	fl.IntVar(&f.workload.Oversized, "oversized", 155, "number of requests that don't")
 	fl.IntVar(&f.concurrency, "concurrency", 8, "requests in flight")
 	fl.StringVar(&f.sidecar.admin, "admin", "127.0.0.1:0", "`ADDRESS` for /metrics, /healthz and /readyz")
+	fl.StringVar(&f.sidecar.keyFile, "key-file", keyNone, "`FILE` with the fingerprint key, as of serve")
 	fl.StringVar(&f.sidecar.findings, "findings", "", "`FILE` to which findings are appended")
 	fl.StringVar(&f.sidecar.capture, "capture", "", "`FILE` to which the exchanges are appended, for replay")
 	return cmd
@@ -68,7 +69,7 @@ const demoTenantHeader = "X-Demo-Tenant"
 
 func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	ctx, out := cmd.Context(), cmd.OutOrStdout()
-	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+	logger := newLogger(cmd.ErrOrStderr(), slog.LevelWarn)
 	if f.full {
 		f.engine.divisor = 1
 	}
@@ -82,7 +83,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	}()
 
 	watch := &watcher{out: out, quiet: f.quiet, start: time.Now(), found: map[string][]detectors.Finding{}, changed: make(chan struct{}, 1)}
-	f.sidecar.auditFlags = auditFlags{indexBytes: 2 << 30, horizon: 24 * time.Hour, common: 3}
+	f.sidecar.auditFlags = auditFlags{keyFile: f.sidecar.keyFile, indexBytes: 2 << 30, horizon: 24 * time.Hour, common: 3}
 	f.sidecar.upstream, f.sidecar.listen = srv.url, "127.0.0.1:0"
 	f.sidecar.tenantHeader, f.sidecar.idHeader = demoTenantHeader, "X-Request-Id"
 	f.sidecar.drain = 30 * time.Second

@@ -80,7 +80,7 @@ cleared. It speaks the Workers AI and the OpenAI APIs, and tells at /sim/labels
 which answers held whose text.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+			logger := newLogger(cmd.ErrOrStderr(), slog.LevelInfo)
 			e, srv, err := f.start(address, logger)
 			if err != nil {
 				return err

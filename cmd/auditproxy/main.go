@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"os/signal"
 	"strings"
@@ -73,6 +75,11 @@ another tenant, naming whose it is.`,
 	}
 	root.AddCommand(newDemo(), newServe(), newReplay(), newSim())
 	return root
+}
+
+// newLogger logs to w, from the given level on.
+func newLogger(w io.Writer, level slog.Level) *slog.Logger {
+	return slog.New(slog.NewTextHandler(w, &slog.HandlerOptions{Level: level}))
 }
 
 // environment gives flags that were not set the values of AUDITPROXY_*: the

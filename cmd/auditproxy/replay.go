@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"sync"
 	"time"
@@ -30,7 +31,8 @@ func newReplay() *cobra.Command {
 		Use:   "replay FILE...",
 		Short: "Audit captured exchanges",
 		Long: `Audits exchanges that "serve --capture" wrote (NDJSON, also as .gz and .zst;
-"-" is standard input) and writes what it finds as NDJSON.
+"-" is standard input) and writes what it finds as NDJSON. With the key of the
+live run it finds exactly what that found.
 
 Exit status: 0 if no leak was found, 1 if leaks at or above --fail-on were, 2
 if something could not be read.`,
@@ -62,11 +64,11 @@ func (f *replayFlags) run(cmd *cobra.Command, files []string) (err error) {
 	}
 	defer func() { err = errors.Join(err, out.Close()) }()
 	log, tally := audit.NewLog(out), &tally{}
-	a, err := f.build(func(*store.Index) ([]audit.Sink, error) { return []audit.Sink{log, tally}, nil })
+	stderr := cmd.ErrOrStderr()
+	a, err := f.build(newLogger(stderr, slog.LevelInfo), func(*store.Index) ([]audit.Sink, error) { return []audit.Sink{log, tally}, nil })
 	if err != nil {
 		return err
 	}
-	stderr := cmd.ErrOrStderr()
 	o := replay.Options{
 		Window: f.window, WindowBytes: f.windowBytes,
 		Bad: func(err error) { fmt.Fprintln(stderr, "auditproxy:", err) },

@@ -28,15 +28,12 @@ AUDITPROXY_TENANT_HEADER.`,
 }
 
 func (f *sidecarFlags) serve(cmd *cobra.Command) error {
-	logger := slog.New(slog.NewTextHandler(cmd.ErrOrStderr(), nil))
+	logger := newLogger(cmd.ErrOrStderr(), slog.LevelInfo)
 	s, err := f.start(cmd.OutOrStdout(), logger)
 	if err != nil {
 		return err
 	}
 	logger.Info("listening", "traffic", s.data.url, "upstream", f.upstream, "admin", s.admin.url)
-	if f.keyFile == "" {
-		logger.Info("the fingerprint key is new and lives as long as this process; tenants that are told apart by API key get new pseudonyms at each start (see --key-file)")
-	}
 	select {
 	case <-cmd.Context().Done():
 		logger.Info("shutting down", "drain", f.drain)

@@ -80,7 +80,7 @@ func (f *sidecarFlags) start(stdout io.Writer, logger *slog.Logger, more ...audi
 	log := audit.NewLog(findings)
 	s.cleanups = append(s.cleanups, findings.Close, log.Err)
 	reg := registry()
-	s.auditor, err = f.build(func(index *store.Index) ([]audit.Sink, error) {
+	s.auditor, err = f.build(logger, func(index *store.Index) ([]audit.Sink, error) {
 		metrics, err := audit.NewMetrics(reg, index)
 		return append([]audit.Sink{metrics, log}, more...), err
 	})
