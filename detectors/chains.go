@@ -26,8 +26,8 @@ type chain struct {
 	last               uint32
 	lastDonor          uint32
 	covered            int // words in any hit
-	wide               int // sum of the hits' single-code-point words
 	prints             []fingerprint.Print
+	firstAt, lastAt    int // of the first and the last hit among the stream's prints
 
 	cur              uint32 // first word of the run that the last hit belongs to
 	curStart         uint32 // and its first byte
@@ -35,9 +35,9 @@ type chain struct {
 	runStart, runEnd uint32 // and its bytes
 }
 
-// add files a hit, which comes in the order of the response, and returns its
-// donor.
-func (c *chains) add(p fingerprint.Print, m store.Match) *donor {
+// add files a hit, which is the stream's print number at. Hits come in the
+// order of the response.
+func (c *chains) add(p fingerprint.Print, at int, m store.Match) {
 	d := c.donors[m.Owner.Exchange]
 	if d == nil {
 		d = &donor{tenant: m.Owner.Tenant, exchange: m.Owner.Exchange}
@@ -54,26 +54,26 @@ func (c *chains) add(p fingerprint.Print, m store.Match) *donor {
 		if off < -diagonalSlack || off > diagonalSlack || p.Word-k.last > maxGap || m.Word <= k.lastDonor {
 			continue
 		}
-		k.extend(p, m.Word)
-		return d
+		k.extend(p, at, m.Word)
+		return
 	}
-	d.chains = append(d.chains, begin(p, m.Word))
-	return d
+	d.chains = append(d.chains, begin(p, at, m.Word))
 }
 
-func begin(p fingerprint.Print, donorWord uint32) chain {
+func begin(p fingerprint.Print, at int, donorWord uint32) chain {
 	return chain{
 		from: p.Word, to: p.Word + fingerprint.PassageWords,
 		donorFrom: donorWord, donorTo: donorWord + fingerprint.PassageWords,
 		diagonal: int64(p.Word) - int64(donorWord), last: p.Word, lastDonor: donorWord,
-		covered: fingerprint.PassageWords, wide: int(p.Wide),
-		prints: []fingerprint.Print{p},
-		cur:    p.Word, curStart: p.Start,
+		covered: fingerprint.PassageWords,
+		prints:  []fingerprint.Print{p},
+		firstAt: at, lastAt: at,
+		cur: p.Word, curStart: p.Start,
 		run: fingerprint.PassageWords, runStart: p.Start, runEnd: p.End,
 	}
 }
 
-func (k *chain) extend(p fingerprint.Print, donorWord uint32) {
+func (k *chain) extend(p fingerprint.Print, at int, donorWord uint32) {
 	to := p.Word + fingerprint.PassageWords
 	if p.Word > k.to { // words between the two hits did not match
 		k.cur, k.curStart = p.Word, p.Start
@@ -86,15 +86,32 @@ func (k *chain) extend(p fingerprint.Print, donorWord uint32) {
 	}
 	k.to, k.donorTo = to, donorWord+fingerprint.PassageWords
 	k.diagonal, k.last, k.lastDonor = int64(p.Word)-int64(donorWord), p.Word, donorWord
-	k.wide += int(p.Wide)
+	k.lastAt = at
 	k.prints = append(k.prints, p)
 }
 
-// leak says whether the chain is more than chance.
-func (k *chain) leak() bool {
+// leak says whether the chain is more than chance. The hits cover words that
+// are shared for sure; the prints to both sides of them, which are not shared,
+// bound how long the shared run can be.
+func (k *chain) leak(t *stream) bool {
 	if len(k.prints) < minHits {
 		return false
 	}
-	mostlyWide := 2*k.wide > len(k.prints)*fingerprint.PassageWords
-	return !mostlyWide || k.covered >= minWideWords
+	return k.covered >= minWords || k.bound(t) >= fingerprint.TwoIn
+}
+
+// bound returns the most words that the chain's run can have: it begins after
+// the first word of the print before, and ends before the last word of the
+// print after. While the text streams and that print has not come, it is 0.
+func (k *chain) bound(t *stream) int {
+	from, to := 0, t.words
+	if k.firstAt > 0 {
+		from = int(t.prints[k.firstAt-1].Word) + 1
+	}
+	if next := k.lastAt + 1; next < len(t.prints) {
+		to = int(t.prints[next].Word) + fingerprint.PassageWords - 1
+	} else if !t.ended {
+		return 0
+	}
+	return to - from
 }

@@ -26,6 +26,7 @@ type Delta struct {
 	Offset  int                 // of Text, in bytes of the channel's block
 	Text    string              // "" at the end of a block, which may complete prints
 	Prints  []fingerprint.Print // completed by Text, with offsets in the channel's block
+	Words   int                 // completed in the channel's block, with those of Text
 }
 
 // Index is the part of the index that a scan reads.

@@ -82,7 +82,7 @@ func (t *Transaction) scan(at time.Time) {
 func (t *Transaction) feed(c *choice, s *stream, text string, from int) {
 	d := detectors.Delta{
 		Channel: string(s.channel), Block: s.block,
-		Offset: s.offset, Text: text, Prints: s.prints[from:],
+		Offset: s.offset, Text: text, Prints: s.prints[from:], Words: s.shingler.Words(),
 	}
 	s.offset += len(text)
 	for _, scan := range c.scans {
