@@ -40,8 +40,9 @@ type Engine struct {
 	sinks     []Sink
 	maxBody   int
 
-	mu   sync.Mutex // held while an event changes the index
-	last time.Time  // of the newest event
+	mu    sync.Mutex // held while an event changes the index
+	last  time.Time  // of the newest event
+	queue queue
 }
 
 // New returns an engine that fingerprints by scheme and keeps prints in index.

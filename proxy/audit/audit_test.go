@@ -3,8 +3,10 @@ package audit
 import (
 	"bytes"
 	"compress/gzip"
+	"compress/zlib"
 	"encoding/json"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -12,7 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/andybalholm/brotli"
 	"github.com/google/go-cmp/cmp"
+	"github.com/klauspost/compress/zstd"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
@@ -418,7 +422,7 @@ func TestCoverage(t *testing.T) {
 	type header = fields
 	for _, c := range []struct {
 		name               string
-		path               string
+		method, path       string
 		requestHeader      header
 		request            []byte
 		requestCut         dialect.Reason
@@ -436,7 +440,8 @@ func TestCoverage(t *testing.T) {
 		{name: "gzip request", requestHeader: header{"content-type": "application/json", "content-encoding": "gzip"}, request: zipped(chat(user("hi"))), want: Whole, found: true},
 		{name: "gzip cut off", responseHeader: header{"content-type": "text/event-stream", "content-encoding": "gzip"}, response: cutOff(zipped(sse(rnd, text+" "+words(rnd, 500)))), cut: ReasonUpstreamBroken, want: Part, reasons: []dialect.Reason{ReasonEncoding, ReasonUpstreamBroken}, found: true},
 		{name: "unknown coding", responseHeader: header{"content-type": "application/json", "content-encoding": "rot13"}, want: None, reasons: []dialect.Reason{ReasonEncoding}},
-		{name: "unknown path", path: "/v1/models", want: None, reasons: []dialect.Reason{dialect.ReasonNoDialect}},
+		{name: "unknown path", method: "GET", path: "/v1/models", want: None, reasons: []dialect.Reason{dialect.ReasonNoDialect}},
+		{name: "unknown API", method: "POST", path: "/odd", want: Part, reasons: []dialect.Reason{dialect.ReasonGeneric}, found: true, unseenOwner: true},
 		{name: "not JSON", response: []byte("<html>"), want: None, reasons: []dialect.Reason{dialect.ReasonNotJSON}},
 		{name: "wrong types", response: []byte(`{"choices":7}`), want: None, reasons: []dialect.Reason{dialect.ReasonShape}},
 		{name: "another media type", responseHeader: header{"content-type": "image/png"}, want: None, reasons: []dialect.Reason{dialect.ReasonMIME, dialect.ReasonMedia}},
@@ -450,7 +455,7 @@ func TestCoverage(t *testing.T) {
 			e.exchange("a", "A", 1, chat(user(text)), jsonHeader, answer("fine"))
 			x := Exchange{ID: "b", Tenant: "B", Method: "POST", Path: chatPath, Header: jsonHeader}
 			if c.path != "" {
-				x.Path = c.path
+				x.Method, x.Path = c.method, c.path
 			}
 			if c.requestHeader != nil {
 				x.Header = c.requestHeader
@@ -650,6 +655,94 @@ func TestLogIsNDJSON(t *testing.T) {
 	}
 	if l.Err() != nil {
 		t.Error(l.Err())
+	}
+}
+
+// Every coding is undone, one in another too, and what came of a cut body is
+// kept.
+func TestInflate(t *testing.T) {
+	text := bytes.Repeat([]byte("a body, now and then "), 5000)
+	pack := map[string]func(io.Writer) io.WriteCloser{
+		"gzip":    func(w io.Writer) io.WriteCloser { return gzip.NewWriter(w) },
+		"deflate": func(w io.Writer) io.WriteCloser { return zlib.NewWriter(w) },
+		"br":      func(w io.Writer) io.WriteCloser { return brotli.NewWriter(w) },
+		"zstd": func(w io.Writer) io.WriteCloser {
+			z, err := zstd.NewWriter(w)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return z
+		},
+	}
+	packed := func(coding string, b []byte) []byte {
+		var buf bytes.Buffer
+		z := pack[coding](&buf)
+		if _, err := z.Write(b); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+		return buf.Bytes()
+	}
+	for coding := range pack {
+		if out, err := inflate(" "+strings.ToUpper(coding), packed(coding, text), 1<<20); err != nil || !bytes.Equal(out, text) {
+			t.Errorf("%s: %d bytes, %v", coding, len(out), err)
+		}
+		for other := range pack {
+			if out, err := inflate(coding+", "+other, packed(other, packed(coding, text)), 1<<20); err != nil || !bytes.Equal(out, text) {
+				t.Errorf("%s in %s: %d bytes, %v", coding, other, len(out), err)
+			}
+		}
+		if out, err := inflate(coding, packed(coding, text), 1000); err == nil || len(out) != 1000 {
+			t.Errorf("%s over the limit: %d bytes, %v; want the limit and an error", coding, len(out), err)
+		}
+	}
+	whole := packed("gzip", text)
+	if out, err := inflate("gzip", whole[:len(whole)-6], 1<<20); err == nil || !bytes.Equal(out, text) {
+		t.Errorf("gzip without its trailer: %d bytes, %v; want all of them and an error", len(out), err)
+	}
+}
+
+// The answer to a batch that is fetched later is held against the prompt that
+// was sent before.
+func TestQueuedAnswer(t *testing.T) {
+	rnd := seeded(t)
+	secret := words(rnd, 100)
+	run := func(quoted string) []string {
+		e, s := newEngine(t, Options{})
+		e.exchange("a", "A", 1, chat(user(secret)), jsonHeader, answer("fine"))
+		const path = "/client/v4/accounts/B/ai/run/@cf/m"
+		step := func(id string, start float64, request, response []byte) {
+			tx := e.Begin(Exchange{ID: id, Tenant: "B", Method: "POST", Path: path, Header: jsonHeader})
+			tx.Request(request, at(start), "")
+			tx.Response(200, jsonHeader)
+			tx.Append(response, at(start))
+			tx.Finish(at(start+0.5), "")
+		}
+		own := "own words " + words(rnd, 50)
+		step("submit", 3, jsonOf(map[string]any{"requests": []any{map[string]string{"prompt": own}}}),
+			[]byte(`{"result":{"status":"queued","request_id":"q-1","model":"m"},"success":true}`))
+		if quoted == "own" {
+			ix, err := store.New(store.Options{}) // the index has lost what B sent
+			if err != nil {
+				t.Fatal(err)
+			}
+			e.index = ix
+			e.exchange("c", "C", 4, chat(user(own)), jsonHeader, answer("fine"))
+			quoted = own
+		}
+		step("poll", 5, []byte(`{"request_id":"q-1"}`),
+			jsonOf(map[string]any{"success": true, "result": map[string]any{"responses": []any{
+				map[string]any{"id": 0, "success": true, "result": map[string]string{"response": quoted}},
+			}}}))
+		return s.final()
+	}
+	if diff := cmp.Diff([]string{"poll<a"}, run(part(secret, 10, 60))); diff != "" {
+		t.Errorf("a leak in a fetched answer (-want +got):\n%s", diff)
+	}
+	if got := run("own"); len(got) > 0 {
+		t.Errorf("the batch's own text, quoted in the fetched answer, is a leak: %v", got)
 	}
 }
 

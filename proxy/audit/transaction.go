@@ -19,6 +19,7 @@ type Transaction struct {
 	engine  *Engine
 	x       Exchange
 	dialect dialect.Dialect // nil: none speaks on the path
+	prompt  dialect.Prompt  // without its parts
 	model   string
 	start   time.Time
 
@@ -79,6 +80,7 @@ func (t *Transaction) read(body []byte, cut dialect.Reason) (own, history []fing
 		t.reasons.add(r)
 	}
 	t.model = p.Model
+	defer func() { p.Parts = nil; t.prompt = p }()
 	sh := t.engine.scheme.Shingler()
 	for _, part := range p.Parts {
 		dst := &own
@@ -111,6 +113,7 @@ func (t *Transaction) arrive(own, history []fingerprint.Print, at time.Time) {
 			places = append(places, p.Hi)
 		}
 	}
+	places = append(places, t.engine.queue.get(tenant, t.prompt.Poll)...)
 	slices.Sort(places)
 	t.own = slices.Compact(places)
 	o := store.Owner{Tenant: tenant, Exchange: t.x.ID, At: at}
@@ -131,7 +134,7 @@ func (t *Transaction) Response(status int, h dialect.Header) {
 		return
 	}
 	t.contain(func() {
-		t.decoder = t.dialect.Decoder(h.Get("Content-Type"))
+		t.decoder = t.dialect.Decoder(t.prompt, h)
 		t.coding = h.Get("Content-Encoding")
 	})
 }
@@ -193,7 +196,10 @@ func (t *Transaction) Finish(at time.Time, cut dialect.Reason) time.Time {
 		}
 	})
 	end := t.engine.event(at, func(at time.Time) {
-		t.contain(func() { t.conclude(at) })
+		t.contain(func() {
+			t.conclude(at)
+			t.engine.queue.put(t.x.Tenant, info.Queued, t.own)
+		})
 	})
 	t.report(end)
 	t.summarise(end)
