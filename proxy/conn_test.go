@@ -2,6 +2,8 @@ package proxy
 
 import (
 	"bufio"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -105,6 +107,94 @@ func TestStaleConnectionsLoseNothing(t *testing.T) {
 	}
 }
 
+// unscheduled is a connection whose reader doesn't come to see what has
+// arrived after the first answer, as on a busy machine.
+type unscheduled struct {
+	*net.TCPConn
+	reads  atomic.Int32
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (c *unscheduled) Read(p []byte) (int, error) {
+	if c.reads.Add(1) > 1 {
+		<-c.closed
+		return 0, net.ErrClosed
+	}
+	return c.TCPConn.Read(p)
+}
+
+func (c *unscheduled) Close() error {
+	c.once.Do(func() { close(c.closed) })
+	return c.TCPConn.Close()
+}
+
+// TestPostIsSentAgain has a kept connection end unnoticed. The request for which
+// it is taken must go to another one, once and whole.
+func TestPostIsSentAgain(t *testing.T) {
+	for _, chunked := range []bool{false, true} {
+		t.Run(fmt.Sprintf("chunked %t", chunked), func(t *testing.T) {
+			arrived := make(chan string, 10)
+			end := make(chan struct{})
+			upstream := serveRaw(t, func(n int, c net.Conn, r *bufio.Reader) {
+				for {
+					req, err := http.ReadRequest(r)
+					if err != nil {
+						return
+					}
+					b, _ := io.ReadAll(req.Body)
+					arrived <- fmt.Sprintf("%d: %s", n, b)
+					fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+					if n == 0 {
+						<-end
+						return
+					}
+				}
+			})
+			g := newRig(t, upstream, setup{})
+			first := make(chan *unscheduled, 1)
+			g.proxy.transport.DialContext = func(_ context.Context, network, addr string) (net.Conn, error) {
+				c, err := net.Dial(network, addr)
+				if err != nil {
+					return nil, err
+				}
+				u := &unscheduled{TCPConn: c.(*net.TCPConn), closed: make(chan struct{})}
+				select {
+				case first <- u:
+					return newConn(u), nil
+				default:
+					return newConn(c), nil
+				}
+			}
+			for i, want := range []string{"0: prompt 0", "1: prompt 1", "1: prompt 2"} {
+				var body io.Reader = strings.NewReader(fmt.Sprintf("prompt %d", i))
+				if chunked {
+					body = struct{ io.Reader }{body}
+				}
+				if res, got := g.must("POST", "/x", body); res.StatusCode != 200 || string(got) != "ok" {
+					t.Fatalf("request %d: got %d %q", i, res.StatusCode, got)
+				}
+				if got := await(t, "request", arrived); got != want {
+					t.Errorf("request %d arrives as %q, want %q", i, got, want)
+				}
+				if i == 0 {
+					close(end)
+					for u := <-first; !pending(u); {
+						time.Sleep(time.Millisecond) // the kernel's part
+					}
+					first <- nil // no more of them
+				}
+				if rec := g.record(); string(rec.RequestBody) != fmt.Sprintf("prompt %d", i) || rec.RequestCut != "" {
+					t.Errorf("request %d: audit saw %s", i, brief(rec))
+				}
+			}
+			if len(arrived) > 0 {
+				t.Errorf("%q arrived besides", <-arrived)
+			}
+		})
+	}
+}
+
 // TestConnectionsAreKept proves that the proof of drainage passes where all is
 // well.
 func TestConnectionsAreKept(t *testing.T) {
@@ -172,7 +262,7 @@ func TestConnReuse(t *testing.T) {
 		c, _ := pair(t)
 		c.Close()
 		c.reuse()
-		if _, err := c.Write([]byte("x")); err != errNotDrained {
+		if _, err := c.Write([]byte("x")); !errors.Is(err, errNotDrained) {
 			t.Errorf("write: got %v, want errNotDrained", err)
 		}
 	})
@@ -187,7 +277,7 @@ func TestConnReuse(t *testing.T) {
 		}
 		c.Close() // the reader found something
 		await(t, "reuse", reused)
-		if _, err := c.Write([]byte("x")); err != errNotDrained {
+		if _, err := c.Write([]byte("x")); !errors.Is(err, errNotDrained) {
 			t.Errorf("write: got %v, want errNotDrained", err)
 		}
 	})
@@ -202,7 +292,7 @@ func TestConnReuse(t *testing.T) {
 		// A reader that asked for more, and wasn't yet given it.
 		c.reading = true
 		c.reuse()
-		if _, err := c.Write([]byte("x")); err != errNotDrained {
+		if _, err := c.Write([]byte("x")); !errors.Is(err, errNotDrained) {
 			t.Errorf("write: got %v, want errNotDrained", err)
 		}
 	})

@@ -181,7 +181,7 @@ func (x *exchange) end(cut dialect.Reason) {
 		return
 	}
 	// There must be an end to those too that only want to be counted.
-	if !x.p.tallies.add(x.p.o.MaxAudits) {
+	if !x.p.tallies.add(x.p.maxTallies) {
 		x.p.metrics.uncounted.Inc()
 		return
 	}

@@ -71,7 +71,7 @@ func (l *leg) forward() (cut dialect.Reason, broken bool) {
 	if err != nil {
 		return l.fail(err)
 	}
-	defer res.Body.Close()
+	defer func() { _ = res.Body.Close() }() // ends the upstream's part if it isn't over
 	if l.upload != nil {
 		l.upload.settle()
 	}

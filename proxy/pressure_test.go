@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -122,6 +123,7 @@ func TestUncounted(t *testing.T) {
 		options: Options{MaxAudits: 2},
 		engine:  audit.Options{Sinks: []audit.Sink{blockingSink{entered, release}}},
 	})
+	g.proxy.maxTallies = 2
 	for range 10 {
 		if res, _ := g.must("POST", "/x", strings.NewReader("prompt")); res.StatusCode != 200 {
 			t.Errorf("got %d", res.StatusCode)
@@ -190,6 +192,44 @@ func TestRecord(t *testing.T) {
 	}
 	if strings.Contains(fmt.Sprintf("%+v", rec), "secret") {
 		t.Error("the record holds a credential")
+	}
+}
+
+// askedHeader notes which headers are asked for.
+type askedHeader struct {
+	contentType string
+	asked       map[string]bool
+}
+
+func (h askedHeader) Get(name string) string {
+	h.asked[http.CanonicalHeaderKey(name)] = true
+	if http.CanonicalHeaderKey(name) == "Content-Type" {
+		return h.contentType
+	}
+	return ""
+}
+
+// TestRecordHoldsWhatReadersAsk keeps a replay reading what the live audit
+// read: every header that a dialect asks for is in a record.
+func TestRecordHoldsWhatReadersAsk(t *testing.T) {
+	h := askedHeader{asked: map[string]bool{}}
+	for _, d := range dialect.All() {
+		for _, h.contentType = range []string{
+			"", "application/json", "text/event-stream", "application/x-ndjson", "text/plain", "multipart/form-data",
+			"application/octet-stream", "application/vnd.amazon.eventstream",
+		} {
+			p, _ := d.Prompt([]byte("{}"), "/v1/chat/completions", h) // what it reads is of no interest
+			decoder := d.Decoder(p, h)
+			decoder.Finish(decoder.Append(nil, []byte("{}")))
+		}
+	}
+	for name := range h.asked {
+		if !slices.Contains(recordedHeaders[:], name) {
+			t.Errorf("a dialect reads %s, which no record holds", name)
+		}
+	}
+	if len(h.asked) < 3 {
+		t.Errorf("only %d headers were asked for", len(h.asked))
 	}
 }
 

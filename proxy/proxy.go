@@ -9,7 +9,10 @@
 //
 // Serve a Proxy with an [http.Server] that has a ReadHeaderTimeout and neither
 // a ReadTimeout nor a WriteTimeout, which would end long uploads and streams;
-// a client that stops reading is the business of [Options.StallTimeout].
+// a client that stops reading is the business of [Options.StallTimeout]. A
+// program that serves one must also send the standard logger of package log
+// nowhere: when an upstream sends more than an answer, net/http writes the
+// surplus there, and it is text of some tenant's.
 package proxy
 
 import (
@@ -100,9 +103,12 @@ type Proxy struct {
 	errors    errorBodies
 	metrics   *metrics
 	audits    counter
-	tallies   counter       // of exchanges that are not audited, but counted
-	quit      chan struct{} // closed when Shutdown begins
-	quitOnce  sync.Once
+	tallies   counter // of exchanges that are not audited, but counted
+	// maxTallies bounds tallies. They take microseconds, so only a burst or an
+	// engine that is stuck comes near it.
+	maxTallies int
+	quit       chan struct{} // closed when Shutdown begins
+	quitOnce   sync.Once
 }
 
 // New returns a proxy for o.Upstream.
@@ -144,6 +150,8 @@ func New(o Options) (*Proxy, error) {
 		host:   o.Upstream.Host,
 		base:   base,
 		quit:   make(chan struct{}),
+
+		maxTallies: 4096,
 	}
 	if p.tenants, err = newTenants(o.Tenants); err != nil {
 		return nil, err

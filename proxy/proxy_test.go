@@ -60,8 +60,10 @@ func TestCounter(t *testing.T) {
 		if left := c.wait(t.Context()); left != 0 {
 			t.Errorf("%d left of none", left)
 		}
-		if !c.add(2) || !c.add(2) || c.add(2) || c.count() != 2 {
-			t.Errorf("counted %d up to a limit of 2", c.count())
+		for i, want := range []bool{true, true, false} {
+			if got := c.add(2); got != want {
+				t.Errorf("add %d up to a limit of 2: got %t", i+1, got)
+			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

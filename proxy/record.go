@@ -15,6 +15,11 @@ import (
 var recordedHeaders = [...]string{
 	"Content-Type",
 	"Content-Encoding",
+	"Inference-Header-Content-Length",
+	"Cf-Aig-Step",
+	"Cf-Aig-Cache-Status",
+	"Helicone-Cache",
+	"X-Portkey-Cache-Status",
 	"User-Agent",
 	"X-Request-Id",
 	"Request-Id",

@@ -5,6 +5,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/auditproxy/auditproxy/proxy/audit"
@@ -26,7 +27,7 @@ func (l *leg) tunnel(res *http.Response) (cut dialect.Reason, broken bool) {
 	if err != nil {
 		return audit.ReasonUpgrade, true
 	}
-	defer client.Close()
+	defer func() { _ = client.Close() }()
 	_ = client.SetDeadline(time.Time{}) // the server may have left one
 	head := &http.Response{
 		StatusCode: res.StatusCode, ProtoMajor: 1, ProtoMinor: 1,
@@ -40,13 +41,12 @@ func (l *leg) tunnel(res *http.Response) (cut dialect.Reason, broken bool) {
 	}
 
 	ends := make(chan error, 2)
-	go func() { ends <- pass(backend, buffered.Reader) }()
-	go func() { ends <- pass(client, backend) }()
-	running := 2
-	for running > 0 {
+	var passing sync.WaitGroup
+	passing.Go(func() { ends <- pass(backend, buffered.Reader) })
+	passing.Go(func() { ends <- pass(client, backend) })
+	for range 2 {
 		select {
 		case err = <-ends:
-			running--
 		case <-l.p.quit:
 			err = net.ErrClosed
 		}
@@ -56,9 +56,7 @@ func (l *leg) tunnel(res *http.Response) (cut dialect.Reason, broken bool) {
 	}
 	_ = client.Close()
 	_ = backend.Close()
-	for ; running > 0; running-- {
-		<-ends
-	}
+	passing.Wait()
 	return audit.ReasonUpgrade, false
 }
 

@@ -32,7 +32,8 @@ type upload struct {
 	limit    int    // of kept; 0 keeps none
 	declared int64  // bytes that the request says it has; below 0 if it doesn't
 	read     int64  // bytes read from src
-	err      error  // that src ended with; io.EOF at the end of the body
+	whole    bool   // src was read to its end
+	err      error  // that reading src failed with
 	running  *attempt
 	last     bool // no attempt will follow the running one
 	handed   bool // arrived was called
@@ -104,6 +105,9 @@ func (u *upload) advance(a *attempt, p []byte) (int, error) {
 		u.release()
 		u.mu.Unlock()
 		return n, nil
+	case u.whole:
+		u.mu.Unlock()
+		return 0, io.EOF
 	case u.err != nil:
 		defer u.mu.Unlock()
 		return 0, u.err
@@ -118,7 +122,9 @@ func (u *upload) advance(a *attempt, p []byte) (int, error) {
 		return 0, errUploadOver
 	}
 	u.read += int64(n)
-	u.err = err
+	if u.whole = err == io.EOF; !u.whole {
+		u.err = err
+	}
 	a.at = u.read
 	if !u.handed {
 		u.keep(p[:n])
@@ -139,24 +145,23 @@ func (u *upload) keep(b []byte) {
 	}
 	u.grow(len(b))
 	u.kept = append(u.kept, b...)
-	switch u.err {
-	case nil:
-	case io.EOF:
+	if u.whole {
 		u.hand("")
-	default:
+	} else if u.err != nil {
 		u.hand(audit.ReasonClientGone)
 	}
 }
 
 // grow makes room for n more bytes. A declared length is believed only as far
-// as bytes have come: at most as many again are set aside.
+// as bytes have come: at most three times as many again are set aside.
 func (u *upload) grow(n int) {
 	if cap(u.kept)-len(u.kept) >= n {
 		return
 	}
-	size := max(2*cap(u.kept), len(u.kept)+n, 4<<10)
-	if rest := u.declared - int64(len(u.kept)); rest >= int64(n) {
-		size = min(size, len(u.kept)+int(rest))
+	need := len(u.kept) + n
+	size := max(2*cap(u.kept), need, 4<<10)
+	if u.declared >= int64(need) {
+		size = int(min(int64(max(4*cap(u.kept), need, 4<<10)), u.declared))
 	}
 	grown := make([]byte, len(u.kept), min(size, u.limit))
 	copy(grown, u.kept)
@@ -190,14 +195,14 @@ func (u *upload) release() {
 func (u *upload) ended() (ended, broken bool) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.err == io.EOF, u.err != nil && u.err != io.EOF
+	return u.whole, u.err != nil
 }
 
 // untouched says whether the client still waits to be asked for the body.
 func (u *upload) untouched() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	return u.expect != nil && u.read == 0 && u.err == nil
+	return u.expect != nil && u.read == 0 && !u.whole && u.err == nil
 }
 
 // end ends the upload, whatever came of it. cut says why, if the body isn't

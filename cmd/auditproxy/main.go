@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -41,7 +42,11 @@ func (s *status) Error() string {
 
 func (s *status) Unwrap() error { return s.err }
 
-func main() { os.Exit(run(os.Args[1:])) }
+func main() {
+	// net/http tells the standard logger of surplus answers, with their bytes.
+	log.SetOutput(io.Discard)
+	os.Exit(run(os.Args[1:]))
+}
 
 func run(args []string) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -73,7 +78,7 @@ another tenant, naming whose it is.`,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return environment(cmd.Flags()) },
 	}
-	root.AddCommand(newDemo(), newServe(), newReplay(), newSim())
+	root.AddCommand(newDemo(), newServe(), newReplay(), newSim(), newDialects())
 	return root
 }
 

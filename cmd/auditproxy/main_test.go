@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -135,5 +136,35 @@ func TestThousands(t *testing.T) {
 		if got := thousands(n); got != want {
 			t.Errorf("thousands(%d) is %s, want %s", n, got, want)
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "write the generated parts of the README")
+
+// The README's table of dialects is what the code says. Run with -update to
+// write it anew.
+func TestReadmeDialects(t *testing.T) {
+	const name, begin, end = "../../README.md", "<!-- dialects: auditproxy dialects -->\n", "<!-- end of dialects -->\n"
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok := strings.Cut(string(text), begin)
+	got, after, ok2 := strings.Cut(rest, end)
+	if !ok || !ok2 {
+		t.Fatalf("%s has no table of dialects", name)
+	}
+	var want strings.Builder
+	if err := writeDialects(&want); err != nil {
+		t.Fatal(err)
+	}
+	if got == want.String() {
+		return
+	}
+	if !*update {
+		t.Fatal("the table of dialects is out of date: run go test ./cmd/auditproxy -update")
+	}
+	if err := os.WriteFile(name, []byte(before+begin+want.String()+end+after), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }

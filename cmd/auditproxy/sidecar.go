@@ -108,7 +108,7 @@ func (f *sidecarFlags) start(stdout io.Writer, logger *slog.Logger, more ...audi
 	if s.data, err = listen("--listen", f.listen, s.proxy, logger); err != nil {
 		return nil, err
 	}
-	pages := admin.New(admin.Options{Gatherer: reg, Ready: s.ready})
+	pages := admin.New(admin.Options{Gatherer: reg, Ready: s.ready, Logger: logger})
 	if s.admin, err = listen("--admin", f.admin, pages, logger); err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@
 package admin
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 
@@ -89,14 +90,14 @@ func recovery(log *slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		defer func() {
 			v := recover()
-			switch {
-			case v == nil:
-			case v == http.ErrAbortHandler || c.Writer.Written():
-				panic(http.ErrAbortHandler) // too late for an answer
-			default:
-				log.Error("admin request failed", slog.String("path", c.FullPath()), slog.Any("panic", v))
-				fail(c, http.StatusInternalServerError, "internal error")
+			if v == nil {
+				return
 			}
+			if err, ok := v.(error); ok && errors.Is(err, http.ErrAbortHandler) || c.Writer.Written() {
+				panic(http.ErrAbortHandler) // too late for an answer
+			}
+			log.Error("admin request failed", slog.String("path", c.FullPath()), slog.Any("panic", v))
+			fail(c, http.StatusInternalServerError, "internal error")
 		}()
 		c.Next()
 	}

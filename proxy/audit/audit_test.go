@@ -448,6 +448,7 @@ func TestCoverage(t *testing.T) {
 		{name: "client gone", responseHeader: sseHeader, response: cutOff(sse(rnd, text+" "+words(rnd, 100))), cut: ReasonClientGone, want: Part, reasons: []dialect.Reason{ReasonClientGone, dialect.ReasonTruncated}, found: true},
 		{name: "prompt is not JSON", request: []byte("hi"), want: Part, reasons: []dialect.Reason{dialect.ReasonNotJSON}, found: true, unseenOwner: true},
 		{name: "prompt cut", requestCut: ReasonTooLarge, want: Part, reasons: []dialect.Reason{ReasonTooLarge}, found: true, unseenOwner: true},
+		{name: "upgrade of an unknown path", method: "GET", path: "/ws", status: 101, response: []byte{}, responseHeader: header{}, cut: ReasonUpgrade, want: None, reasons: []dialect.Reason{ReasonUpgrade}},
 		{name: "upgrade", status: 101, response: []byte{}, responseHeader: header{}, cut: ReasonUpgrade, want: None, reasons: []dialect.Reason{ReasonUpgrade}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

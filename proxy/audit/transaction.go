@@ -269,8 +269,10 @@ func (t *Transaction) summarise(end time.Time) {
 	switch {
 	case t.status == 0:
 	case t.dialect == nil:
-		s.Reasons = []dialect.Reason{dialect.ReasonNoDialect}
-		s.Coverage = None
+		if !slices.Contains(t.reasons, ReasonUpgrade) {
+			t.reasons.add(dialect.ReasonNoDialect)
+		}
+		s.Reasons, s.Coverage = t.reasons, None
 	case t.dead:
 		s.Coverage = None
 	case len(t.reasons) == 0:
