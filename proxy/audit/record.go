@@ -36,6 +36,7 @@ func (e *Engine) Arrive(r *Record) *Transaction {
 		ID: r.ID, Tenant: r.Tenant, User: r.User, Instance: r.Instance,
 		Method: r.Method, Path: r.Path, Header: fields(r.RequestHeader),
 	})
+	t.over = true
 	t.Request(r.RequestBody, r.Start, r.RequestCut)
 	return t
 }

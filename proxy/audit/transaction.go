@@ -26,6 +26,7 @@ type Transaction struct {
 	unread  bool    // a part of the prompt could not be read
 	reasons reasons // what the audit did not see
 	dead    bool    // a panic ended the audit
+	over    bool    // the response has ended: there is no early news any more
 
 	prints int      // of the prompt
 	own    []uint64 // sorted places of prints that the request rightly holds
@@ -165,7 +166,7 @@ func (t *Transaction) Finish(at time.Time, cut dialect.Reason) time.Time {
 	if t.finished {
 		return at
 	}
-	t.finished = true
+	t.finished, t.over = true, true
 	if t.status != 0 {
 		t.reasons.add(cut)
 	}
@@ -224,6 +225,9 @@ func (t *Transaction) contain(do func()) {
 func (t *Transaction) report(at time.Time) {
 	for i := range t.found {
 		f := &t.found[i]
+		if f.State == detectors.Open && t.over {
+			continue
+		}
 		f.Time = at
 		f.Model = t.model
 		f.Instance = t.x.Instance
