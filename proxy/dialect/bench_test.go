@@ -21,20 +21,20 @@ func benchmarkEvent(b *testing.B, d Decoder, event string) {
 }
 
 func BenchmarkEventOpenAI(b *testing.B) {
-	benchmarkEvent(b, openAIChat{}.Decoder("text/event-stream"), chunk)
+	benchmarkEvent(b, openAIChat{}.Decoder(Prompt{}, typed("text/event-stream")), chunk)
 }
 
 func BenchmarkEventOpenAIEscaped(b *testing.B) {
-	benchmarkEvent(b, openAIChat{}.Decoder("text/event-stream"), strings.Replace(chunk, " word", `\n\nline`, 1))
+	benchmarkEvent(b, openAIChat{}.Decoder(Prompt{}, typed("text/event-stream")), strings.Replace(chunk, " word", `\n\nline`, 1))
 }
 
 func BenchmarkEventWorkersAI(b *testing.B) {
-	benchmarkEvent(b, workersAI{}.Decoder("text/event-stream"), `data: {"response":" word","p":"abdefghijklmnopqrstuvwxyz0123456789"}`+"\n\n")
+	benchmarkEvent(b, workersAI{}.Decoder(Prompt{}, typed("text/event-stream")), `data: {"response":" word","p":"abdefghijklmnopqrstuvwxyz0123456789"}`+"\n\n")
 }
 
 // BenchmarkEventBytes is the worst cut: one byte at a time.
 func BenchmarkEventBytes(b *testing.B) {
-	d := openAIChat{}.Decoder("text/event-stream")
+	d := openAIChat{}.Decoder(Prompt{}, typed("text/event-stream"))
 	data := []byte(chunk)
 	var dst []Delta
 	b.SetBytes(int64(len(data)))

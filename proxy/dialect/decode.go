@@ -13,21 +13,112 @@ import (
 	"fmt"
 	"mime"
 	"strings"
+
+	"github.com/tidwall/gjson"
 )
 
-// newDecoder returns the decoder of a body of the given type whose JSON values
-// read understands.
-func newDecoder(contentType string, read reader) Decoder {
-	switch t := mediaType(contentType); {
-	case t == "text/event-stream":
-		return newStream(read)
-	case isJSON(t):
-		return newWhole(read)
-	case t == "" || t == "text/plain":
-		return &sniffer{read: read, mediaType: t}
-	default:
-		return newUnread(t)
+// form says how the responses of a dialect are framed and read.
+type form struct {
+	read  reader
+	frame frameReader // reads a frame of AWS's event stream; nil: such streams are not read
+	array bool        // a JSON array comes element by element, and each counts as soon as it is whole
+	plain bool        // a body that is neither JSON nor a stream is text
+	media bool        // images or audio are what the API answers with
+	// remember has the decoder keep track of what it gave, so that text that
+	// comes again is known; see [output.rest].
+	remember bool
+}
+
+// newDecoder returns the decoder of a response with the given header, whose
+// values f reads.
+func newDecoder(p Prompt, h Header, f form) Decoder {
+	if h == nil {
+		h = noHeader{}
 	}
+	m := maker{form: f, prompt: p, header: h}
+	switch t := mediaType(h.Get("Content-Type")); {
+	case t == "text/event-stream":
+		return m.stream()
+	case isLines(t):
+		return m.lines()
+	case t == "application/vnd.amazon.eventstream" && f.frame != nil:
+		return m.frames()
+	case isJSON(t) && f.array:
+		return &sniffer{maker: m, json: true}
+	case isJSON(t):
+		return m.whole()
+	case t == "" || t == "text/plain":
+		return &sniffer{maker: m, mediaType: t}
+	case f.plain && (strings.HasPrefix(t, "text/") || t == "application/x-subrip"):
+		return m.text()
+	default:
+		return m.unread(t)
+	}
+}
+
+type noHeader struct{}
+
+func (noHeader) Get(string) string { return "" }
+
+// maker makes the decoder of one response, when its framing is known.
+type maker struct {
+	form
+	prompt Prompt
+	header Header
+}
+
+// begin sets what a decoder knows before the first byte.
+func (m maker) begin(o *output) {
+	o.info = headerInfo(m.header)
+	o.echo = newEcho(m.prompt.asked)
+	if m.remember {
+		o.said = map[place]*said{}
+	}
+}
+
+func (m maker) stream() Decoder {
+	d := newStream(m.read)
+	m.begin(&d.output)
+	return d
+}
+
+func (m maker) whole() Decoder {
+	d := newWhole(m.read)
+	m.begin(&d.output)
+	return d
+}
+
+func (m maker) lines() Decoder {
+	d := newLines(m.read)
+	m.begin(&d.output)
+	return d
+}
+
+func (m maker) elements() Decoder {
+	d := newElements(m.read)
+	m.begin(&d.output)
+	return d
+}
+
+func (m maker) frames() Decoder {
+	d := newFrames(m.frame)
+	m.begin(&d.output)
+	return d
+}
+
+func (m maker) text() Decoder {
+	d := &plain{}
+	m.begin(&d.output)
+	return d
+}
+
+func (m maker) unread(mediaType string) Decoder {
+	d := newUnread(mediaType)
+	d.info.RequestID, d.info.Cached = headerInfo(m.header).RequestID, headerInfo(m.header).Cached
+	if m.media && isMedia(mediaType) {
+		d.err = nil
+	}
+	return d
 }
 
 // mediaType returns a Content-Type without its parameters, in lower case.
@@ -39,6 +130,16 @@ func mediaType(contentType string) string {
 // isJSON says whether a media type is one JSON value.
 func isJSON(mediaType string) bool {
 	return mediaType == "application/json" || mediaType == "text/json" || strings.HasSuffix(mediaType, "+json")
+}
+
+// isLines says whether a media type is one JSON value a line.
+func isLines(mediaType string) bool {
+	switch mediaType {
+	case "application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonl",
+		"application/jsonlines", "application/x-jsonlines", "application/json-lines", "application/stream+json":
+		return true
+	}
+	return false
 }
 
 // isMedia says whether a media type holds no text that could be read here.
@@ -166,6 +267,9 @@ func (d *whole) Finish(dst []Delta) (_ []Delta, err error) {
 	body := trimMark(d.body)
 	d.body = nil
 	v, reason := readCutJSON(body)
+	if reason == ReasonNotJSON && manyValues(body) {
+		return d.lines(dst, body)
+	}
 	switch {
 	case len(bytes.TrimSpace(body)) == 0:
 		d.fault(ReasonTruncated, "empty")
@@ -184,15 +288,36 @@ func (d *whole) Finish(dst []Delta) (_ []Delta, err error) {
 	return d.close(dst, &err), err
 }
 
+// manyValues says whether b begins with a line that is JSON by itself: some
+// servers send one value a line under the type of a single one.
+func manyValues(b []byte) bool {
+	n := bytes.IndexByte(b, '\n')
+	return n > 0 && b[0] == '{' && shallow(b[:n]) && gjson.ValidBytes(b[:n])
+}
+
+// lines reads a body that is one JSON value a line after all.
+func (d *whole) lines(dst []Delta, body []byte) ([]Delta, error) {
+	l := &lines{output: d.output, read: d.read, limit: d.limit}
+	l.stream = true
+	if d.over {
+		l.fault(ReasonTooLong, fmt.Sprintf("larger than %d bytes", d.limit))
+	}
+	dst, err := l.Finish(l.Append(dst, body))
+	d.output = l.output
+	return dst, err
+}
+
 // trimMark removes a byte order mark.
 func trimMark(b []byte) []byte { return bytes.TrimPrefix(b, []byte(mark)) }
 
-// sniffer decodes a body of no type, or of the type that servers fall back on,
-// by how it begins.
+// sniffer decodes a body by how it begins: one of no type, of the type that
+// servers fall back on, or JSON that may be an array.
 type sniffer struct {
-	read      reader
+	maker
+	json      bool // the type promises JSON
 	mediaType string
 	begin     []byte // too little to tell
+	marked    bool   // a byte order mark was read
 	inner     Decoder
 }
 
@@ -206,7 +331,10 @@ var streamBegins = [...]string{"data:", "event:", "error:", "id:", "retry:", ":"
 func (d *sniffer) Append(dst []Delta, b []byte) []Delta {
 	if d.inner == nil {
 		b = bytes.TrimLeft(append(d.begin, b...), " \t\r\n")
-		b = bytes.TrimLeft(trimMark(b), " \t\r\n")
+		if !d.marked && bytes.HasPrefix(b, []byte(mark)) {
+			d.marked = true
+			b = bytes.TrimLeft(b[len(mark):], " \t\r\n")
+		}
 		if d.inner = d.choose(b); d.inner == nil {
 			d.begin = b
 			return dst
@@ -218,21 +346,34 @@ func (d *sniffer) Append(dst []Delta, b []byte) []Delta {
 // choose returns the decoder of a body that begins with b, or nil if b is too
 // short to tell.
 func (d *sniffer) choose(b []byte) Decoder {
-	if len(b) == 0 || len(b) < len(mark) && strings.HasPrefix(mark, string(b)) {
+	if len(b) == 0 || !d.marked && len(b) < len(mark) && strings.HasPrefix(mark, string(b)) {
 		return nil
 	}
-	if b[0] == '{' || b[0] == '[' {
-		return newWhole(d.read)
+	switch {
+	case b[0] == '[' && d.array:
+		return d.elements()
+	case b[0] == '{' || b[0] == '[' || d.json:
+		return d.whole()
+	case b[0] == 0 && d.frame != nil:
+		return d.frames()
 	}
 	for _, begin := range streamBegins {
 		switch {
 		case bytes.HasPrefix(b, []byte(begin)):
-			return newStream(d.read)
+			return d.stream()
 		case len(b) < len(begin) && strings.HasPrefix(begin, string(b)):
 			return nil
 		}
 	}
-	return newUnread(d.mediaType)
+	return d.other()
+}
+
+// other returns the decoder of a body that is neither JSON nor a stream.
+func (d *sniffer) other() Decoder {
+	if d.plain {
+		return d.text()
+	}
+	return d.unread(d.mediaType)
 }
 
 // Finish implements Decoder.
@@ -240,9 +381,10 @@ func (d *sniffer) Finish(dst []Delta) ([]Delta, error) {
 	switch {
 	case d.inner != nil:
 	case len(d.begin) == 0:
-		d.inner = newWhole(d.read)
+		d.inner = d.whole()
 	default:
-		d.inner = newUnread(d.mediaType)
+		d.inner = d.other()
+		dst = d.inner.Append(dst, d.begin)
 	}
 	return d.inner.Finish(dst)
 }
@@ -250,7 +392,7 @@ func (d *sniffer) Finish(dst []Delta) ([]Delta, error) {
 // Info implements Decoder.
 func (d *sniffer) Info() Info {
 	if d.inner == nil {
-		return Info{}
+		return headerInfo(d.header)
 	}
 	return d.inner.Info()
 }
@@ -258,7 +400,7 @@ func (d *sniffer) Info() Info {
 // unread stands for a body that the dialect does not read.
 type unread struct {
 	info Info
-	err  *Error
+	err  *Error // nil if there is nothing to read
 }
 
 func newUnread(mediaType string) *unread {
@@ -276,7 +418,12 @@ func newUnread(mediaType string) *unread {
 func (d *unread) Append(dst []Delta, _ []byte) []Delta { return dst }
 
 // Finish implements Decoder.
-func (d *unread) Finish(dst []Delta) ([]Delta, error) { return dst, d.err }
+func (d *unread) Finish(dst []Delta) ([]Delta, error) {
+	if d.err == nil {
+		return dst, nil
+	}
+	return dst, d.err
+}
 
 // Info implements Decoder.
 func (d *unread) Info() Info { return d.info }

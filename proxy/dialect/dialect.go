@@ -49,7 +49,8 @@ const (
 	ReasonEncrypted Reason = "encrypted"  // opaque reasoning
 	ReasonTooLong   Reason = "too_long"   // an event or body over the reader's limit
 	ReasonMIME      Reason = "media_type" // a content type that the dialect does not read
-	ReasonNoDialect Reason = "no_dialect" // no dialect speaks on this method and path
+	ReasonNoDialect Reason = "no_dialect" // no dialect speaks on this method and path, or of this body
+	ReasonGeneric   Reason = "generic"    // an API that is not known: only fields that look like text were read
 )
 
 // Part is one run of prompt text. Passages never span two parts.
@@ -64,6 +65,29 @@ type Prompt struct {
 	Stream bool     // the body asked for a stream
 	Parts  []Part   // every run of text, of every role
 	Unseen []Reason // what the request holds beside text, and faults beyond the one of the error, each reason once
+
+	// Canonical is equal for two requests only if they ask the same of the same
+	// API: model, messages with their roles, tools, parameters, images and files
+	// all enter it, while stream flags, user ids and metadata do not. Zero means
+	// that it is not known.
+	Canonical [32]byte
+	// Poll is the id of the request whose answer this one fetches, as
+	// [Info.Queued] named it; "" if it fetches none. The text of such a request
+	// came with that other one, so Unseen says [ReasonStored]; a caller that
+	// still knows the other's prompt may take it instead.
+	Poll string
+
+	asked asked // what the decoder of the response must know
+}
+
+// asked is what a request says about its own response.
+type asked struct {
+	echo     []string // texts that the answers begin with, by choice/perEcho
+	perEcho  int      // answers to each of these; 0 means 1
+	steps    []step   // of AI Gateway's universal endpoint
+	plain    bool     // the response may be plain text
+	nothing  bool     // the request is of no API that holds text
+	schemaOf string   // which of the APIs that share a path it is, if it says so
 }
 
 // Delta is one piece of response text, decoded, in arrival order. Its text is
@@ -78,12 +102,15 @@ type Delta struct {
 // Info is what a response says about itself beside its text. Fields that the
 // response never named are zero.
 type Info struct {
-	ID               string
+	ID               string // as the body names it
+	RequestID        string // as the headers name it
 	Model            string
-	FinishReason     string // of the first choice that named one
-	PromptTokens     int
-	CompletionTokens int
-	CachedTokens     int
+	FinishReason     string   // of the first choice that named one
+	PromptTokens     int      // of the whole prompt, those read from a cache included
+	CompletionTokens int      // those of reasoning included
+	CachedTokens     int      // of the prompt's
+	Cached           bool     // a gateway answered out of its cache
+	Queued           string   // id under which the answer can be fetched later; see [Prompt.Poll]
 	Error            string   // code or type of an error envelope, never its message
 	Unseen           []Reason // what the response holds beside text, and faults beyond the one of Finish, each reason once
 }
@@ -114,9 +141,12 @@ type Dialect interface {
 	// Prompt reads a whole request body. The error is an [*Error]; the prompt
 	// returned beside it holds what could be read.
 	Prompt(body []byte, path string, h Header) (Prompt, error)
-	// Decoder reads a response of the given Content-Type. It is never nil: for
-	// a type that the dialect does not read, Finish says [ReasonMIME].
-	Decoder(contentType string) Decoder
+	// Decoder reads the response that has the header h, to the request that p
+	// was read from. It makes no use of p's parts, which the caller may drop
+	// meanwhile; a zero p stands for a request that was not read, a nil h for no
+	// header. The decoder is never nil: for a Content-Type that the dialect does
+	// not read, Finish says [ReasonMIME].
+	Decoder(p Prompt, h Header) Decoder
 }
 
 // Error names what could not be read and why, without a word of the text.
@@ -134,21 +164,60 @@ func (e *Error) Error() string {
 	return e.Object + ": " + e.Detail
 }
 
-// All returns every dialect, in the order in which they are to be matched.
+// All returns every dialect, in the order in which they are to be matched: the
+// most specific first. The dialects of this package are [Refuser] and
+// [Describer] too.
 func All() []Dialect {
 	return []Dialect{
 		workersAI{},
+		aiGateway{},
 		openAIChat{},
 		openAICompletions{},
+		openAIResponses{},
+		openAIAudio{},
+		openAISpeech{},
+		anthropicMessages{},
+		anthropicBatches{},
+		anthropicComplete{},
+		gemini{},
+		vertexRaw{},
+		vertexPredict{},
+		bedrockInvoke{},
+		bedrockConverse{},
+		ollama{},
+		ollamaEmbed{},
+		kserveGenerate{},
+		kserveInfer{},
+		cohereV2{},
+		cohereV1{},
+		rerank{},
+		embeddings{},
+		sageMaker{},
+		generate{},
+		textGeneration{},
+		llamaCPP{},
+		tokenizer{},
+		generic{},
 	}
 }
 
-// Find returns the first dialect of all that matches, or nil.
+// Find returns the first dialect of all that matches, or nil. For a gateway
+// that passes an API on under a path of its own, it is the dialect of that API.
 func Find(all []Dialect, method, path string) Dialect {
 	for _, d := range all {
-		if d.Match(method, path) {
-			return d
+		if !d.Match(method, path) {
+			continue
 		}
+		if g, ok := d.(router); ok {
+			return g.route(all, method, path)
+		}
+		return d
 	}
 	return nil
+}
+
+// router is a dialect that stands for others on some of its paths.
+type router interface {
+	// route returns the dialect of a path that Match accepts.
+	route(all []Dialect, method, path string) Dialect
 }

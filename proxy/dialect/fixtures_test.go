@@ -1,12 +1,16 @@
 package dialect
 
 import (
+	"bufio"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
+	"net/textproto"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,14 +31,33 @@ type recording struct {
 	method      string
 	path        string
 	request     []byte
+	requestType string
 	contentType string
 	response    []byte
 }
 
 func (r recording) String() string { return fmt.Sprintf("%s#%d", r.file, r.n) }
 
-// sampleFolders are the folders of samples that this package speaks so far.
-var sampleFolders = []string{"openai-chat", "openai-completions", "openai-compat", "azure", "workers-ai"}
+func (r recording) dialect() Dialect {
+	return Find(All(), cmp.Or(r.method, "POST"), r.path)
+}
+
+func (r recording) header() header { return typed(r.contentType) }
+
+func (r recording) prompt() Prompt {
+	if r.request == nil {
+		return Prompt{}
+	}
+	p, _ := r.dialect().Prompt(r.request, r.path, typed(r.requestType))
+	return p
+}
+
+// sampleFolders are the folders of samples that hold exchanges. The others
+// hold logs, which are read elsewhere.
+var sampleFolders = []string{
+	"anthropic", "azure", "bedrock", "cohere", "gemini", "ollama", "openai-audio", "openai-chat", "openai-compat", "openai-completions",
+	"openai-embeddings", "openai-responses", "workers-ai",
+}
 
 // recordings reads all samples that are within scope.
 func recordings(t testing.TB) []recording {
@@ -81,7 +104,9 @@ func readRecordings(name string, body []byte) ([]recording, error) {
 			}
 		}
 		return []recording{{path: pathOf(name), contentType: "text/event-stream", response: b.Bytes()}}, nil
-	case strings.HasSuffix(name, ".sse"):
+	case strings.HasSuffix(name, ".httprr"):
+		return readTrace(body)
+	case strings.HasSuffix(name, ".sse"), strings.HasSuffix(name, ".txt"):
 		return []recording{{path: pathOf(name), contentType: "text/event-stream", response: body}}, nil
 	case strings.HasSuffix(name, ".json"):
 		return []recording{{path: pathOf(name), contentType: "application/json", response: body}}, nil
@@ -91,10 +116,45 @@ func readRecordings(name string, body []byte) ([]recording, error) {
 
 // pathOf returns a path for fixtures that have none.
 func pathOf(name string) string {
-	if strings.HasPrefix(name, "workers-ai/") {
-		return "/client/v4/accounts/1/ai/run/@cf/some/model"
+	for _, p := range []struct{ prefix, path string }{
+		{"workers-ai/", "/client/v4/accounts/1/ai/run/@cf/some/model"},
+		{"openai-responses/", "/v1/responses"},
+		{"openai-audio/", "/v1/audio/transcriptions"},
+		{"anthropic/", "/v1/messages"},
+		{"gemini/unary", "/v1beta/models/gemini-pro:generateContent"},
+		{"gemini/", "/v1beta/models/gemini-pro:streamGenerateContent"},
+		{"cohere/v2", "/v2/chat"},
+	} {
+		if strings.HasPrefix(name, p.prefix) {
+			return p.path
+		}
 	}
 	return "/v1/chat/completions"
+}
+
+// readTrace reads a raw HTTP trace of one exchange, whose head says how long
+// the request and the response are.
+func readTrace(b []byte) ([]recording, error) {
+	_, b, _ = bytes.Cut(b, []byte("\n"))
+	head, b, _ := bytes.Cut(b, []byte("\n"))
+	var n, m int
+	if _, err := fmt.Sscan(string(head), &n, &m); err != nil || n+m > len(b) {
+		return nil, fmt.Errorf("a bad head %q: %v", head, err)
+	}
+	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b[:n])))
+	if err != nil {
+		return nil, err
+	}
+	res, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(b[n:n+m])), req)
+	if err != nil {
+		return nil, err
+	}
+	r := recording{method: req.Method, path: req.URL.EscapedPath(), contentType: res.Header.Get("Content-Type")}
+	if r.request, err = io.ReadAll(req.Body); err != nil {
+		return nil, err
+	}
+	r.response, err = io.ReadAll(res.Body)
+	return []recording{r}, err
 }
 
 // readCassette reads the two kinds of VCR cassettes.
@@ -126,6 +186,7 @@ func readCassette(body []byte) ([]recording, error) {
 		r := recording{method: i.Request.Method, path: u.EscapedPath()}
 		r.request = bytesOf(i.Request.Body)
 		r.response = bytesOf(i.Response.Body)
+		r.requestType = headerOf(i.Request.Headers, "content-type")
 		r.contentType = headerOf(i.Response.Headers, "content-type")
 		if headerOf(i.Response.Headers, "content-encoding") == "gzip" && bytes.HasPrefix(r.response, []byte{0x1f, 0x8b}) {
 			if r.response, err = inflate(r.response); err != nil {
@@ -299,3 +360,11 @@ func (a answer) choices() []int {
 	slices.Sort(all)
 	return all
 }
+
+// header is a Header for tests. Its names are in the canonical form.
+type header map[string]string
+
+func (h header) Get(name string) string { return h[textproto.CanonicalMIMEHeaderKey(name)] }
+
+// typed is the header of a body of the given type.
+func typed(contentType string) header { return header{"Content-Type": contentType} }

@@ -15,11 +15,26 @@ func (openAIChat) Match(method, path string) bool {
 	return method == "POST" && at(s, 0) == "completions" && at(s, 1) == "chat"
 }
 
-func (openAIChat) Prompt(body []byte, path string, h Header) (Prompt, error) {
-	return readOpenAIRequest(body, path, h)
+func (openAIChat) About() About {
+	return About{
+		API: "Chat completions: OpenAI, Azure, Workers AI, AI Gateway compat, DeepSeek, OpenRouter, Groq, Mistral, Perplexity, z.ai, vLLM, SGLang, llama.cpp",
+		Paths: []string{"POST /v1/chat/completions", "POST /openai/deployments/{deployment}/chat/completions", "POST /openai/v1/chat/completions",
+			"POST /client/v4/accounts/{account}/ai/v1/chat/completions", "POST /v1beta/openai/chat/completions"},
+		Formats: []string{formatJSON, formatSSE},
+	}
 }
 
-func (openAIChat) Decoder(contentType string) Decoder { return newDecoder(contentType, readOpenAI) }
+func (openAIChat) Prompt(body []byte, path string, h Header) (Prompt, error) {
+	return readOpenAIRequest("openai-chat", body, path, h)
+}
+
+func (openAIChat) Decoder(p Prompt, h Header) Decoder {
+	return newDecoder(p, h, form{read: readOpenAI})
+}
+
+func (openAIChat) Error(status int, message string, h Header) []byte {
+	return openAIError(status, message, h)
+}
 
 // openAICompletions speaks text completions, and Mistral's and DeepSeek's
 // forms of them that fill in the middle.
@@ -38,29 +53,53 @@ func (openAICompletions) Match(method, path string) bool {
 	return isVersion(before) || before == "beta" || before == "fim" || at(s, 2) == "deployments"
 }
 
+func (openAICompletions) About() About {
+	return About{
+		API:     "Text completions: OpenAI, Azure, Mistral and DeepSeek fill-in-the-middle, vLLM, SGLang, TGI",
+		Paths:   []string{"POST /v1/completions", "POST /openai/deployments/{deployment}/completions", "POST /beta/completions", "POST /v1/fim/completions"},
+		Formats: []string{formatJSON, formatSSE},
+	}
+}
+
 func (openAICompletions) Prompt(body []byte, path string, h Header) (Prompt, error) {
-	return readOpenAIRequest(body, path, h)
+	return readOpenAIRequest("openai-completions", body, path, h)
 }
 
-func (openAICompletions) Decoder(contentType string) Decoder {
-	return newDecoder(contentType, readOpenAI)
+func (openAICompletions) Decoder(p Prompt, h Header) Decoder {
+	return newDecoder(p, h, form{read: readOpenAI})
 }
 
-// readOpenAIRequest reads a request for chat or text completions. Azure names
-// the model in the path.
-func readOpenAIRequest(body []byte, path string, h Header) (Prompt, error) {
-	p, err := readRequest(body, h, func(r *request, v gjson.Result) {
-		for k, f := range v.All() {
-			r.field(k.Str, f)
+func (openAICompletions) Error(status int, message string, h Header) []byte {
+	return openAIError(status, message, h)
+}
+
+// readOpenAIRequest reads a request for chat or text completions. With echo set
+// the answers begin with the prompt, or in a chat, as vLLM does it, with the
+// last message if it is the assistant's.
+func readOpenAIRequest(api string, body []byte, path string, h Header) (Prompt, error) {
+	return readRequest(api, deployment(path), body, h, func(r *request, v gjson.Result) {
+		r.fields(v)
+		if v.Get("echo").Type != gjson.True {
+			return
 		}
-	})
-	if p.Model == "" {
-		s := segments(path)
-		for i, name := range s[:max(len(s)-1, 0)] {
-			if name == "deployments" {
-				p.Model = s[i+1]
+		if messages := v.Get("messages").Array(); len(messages) > 0 {
+			if last := messages[len(messages)-1]; roleOf(last.Get("role").Str) == Assistant {
+				r.echoes(last.Get("content"), 1)
+				r.prompt.asked.perEcho = maxChoices
 			}
+			return
+		}
+		r.echoes(v.Get("prompt"), count(v.Get("n")))
+	})
+}
+
+// deployment returns the model that a path of Azure names, or "".
+func deployment(path string) string {
+	s := segments(path)
+	for i, name := range s[:max(len(s)-1, 0)] {
+		if name == "deployments" {
+			return s[i+1]
 		}
 	}
-	return p, err
+	return ""
 }

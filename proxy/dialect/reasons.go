@@ -4,6 +4,6 @@ package dialect
 func Reasons() []Reason {
 	return []Reason{
 		ReasonNotJSON, ReasonShape, ReasonTruncated, ReasonTokenIDs, ReasonMedia,
-		ReasonStored, ReasonEncrypted, ReasonTooLong, ReasonMIME, ReasonNoDialect,
+		ReasonStored, ReasonEncrypted, ReasonTooLong, ReasonMIME, ReasonNoDialect, ReasonGeneric,
 	}
 }

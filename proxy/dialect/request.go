@@ -24,18 +24,41 @@ type request struct {
 	full   bool // maxPieces parts were read
 }
 
-// readRequest reads a body that is one JSON object and has fields read it.
-func readRequest(body []byte, h Header, fields func(*request, gjson.Result)) (Prompt, error) {
+// readRequest reads a request to the named API, whose body is one JSON object,
+// and has fields read it. The model is the one that the path names, which
+// counts where the body names none.
+func readRequest(api, model string, body []byte, h Header, fields func(*request, gjson.Result)) (Prompt, error) {
 	var r request
+	v, body, reason := r.json(body, h)
+	switch {
+	case v.IsObject():
+		fields(&r, v)
+	case v.Exists():
+		r.misfit("the body", -1, v)
+	}
+	if r.prompt.Model == "" {
+		r.prompt.Model = model
+	}
+	if reason == "" {
+		r.prompt.Canonical = canonical(api, r.prompt.Model, body)
+	}
+	return r.end()
+}
+
+// json returns the value of a body, as far as it can be read, with the bytes
+// that it was read from and the reason why they are not the whole of it.
+func (r *request) json(body []byte, h Header) (gjson.Result, []byte, Reason) {
 	over := len(body) > MaxBody
 	if over {
 		body = body[:MaxBody]
 	}
-	v, reason := readCutJSON(trimMark(body))
+	body = trimMark(body)
+	v, reason := readCutJSON(body)
 	r.cut = reason == ReasonTruncated
 	switch {
 	case over:
-		r.fault(ReasonTooLong, fmt.Sprintf("larger than %d bytes", MaxBody))
+		reason = ReasonTooLong
+		r.fault(reason, fmt.Sprintf("larger than %d bytes", MaxBody))
 	case reason == ReasonNotJSON:
 		r.notJSON(h)
 	case reason == ReasonTruncated:
@@ -43,12 +66,11 @@ func readRequest(body []byte, h Header, fields func(*request, gjson.Result)) (Pr
 	case reason != "":
 		r.fault(reason, jsonDetail(reason))
 	}
-	switch {
-	case v.IsObject():
-		fields(&r, v)
-	case v.Exists():
-		r.misfit("the body", -1, v)
-	}
+	return v, body, reason
+}
+
+// end returns what was read.
+func (r *request) end() (Prompt, error) {
 	for _, reason := range r.faults.more {
 		r.unseen(reason)
 	}
@@ -56,7 +78,7 @@ func readRequest(body []byte, h Header, fields func(*request, gjson.Result)) (Pr
 }
 
 // notJSON notes a body that is not JSON. Where the header promises something
-// else, that is the reason.
+// else, that is the reason; sound and pictures are no fault.
 func (r *request) notJSON(h Header) {
 	t := ""
 	if h != nil {
@@ -66,7 +88,10 @@ func (r *request) notJSON(h Header) {
 	case t == "" || isJSON(t) || strings.HasPrefix(t, "text/"):
 		r.fault(ReasonNotJSON, "not JSON")
 		return
-	case isMedia(t) || t == "multipart/form-data":
+	case isMedia(t):
+		r.unseen(ReasonMedia)
+		return
+	case t == "multipart/form-data":
 		r.unseen(ReasonMedia)
 	}
 	r.fault(ReasonMIME, "a media type that is not read")

@@ -37,6 +37,48 @@ func (r *request) messages(v gjson.Result) {
 	}
 }
 
+// eachMessage has read read a list of messages whose content has a form of its
+// own. The role of a message that was cut off before its role is taken for the
+// assistant's, which makes no donor.
+func (r *request) eachMessage(v gjson.Result, read func(i int, role Role, m gjson.Result)) {
+	if !v.IsArray() {
+		r.messages(v) // says what is wrong
+		return
+	}
+	i := 0
+	for _, m := range v.All() {
+		role := m.Get("role")
+		switch {
+		case !m.IsObject():
+			r.misfit("messages[]", i, m)
+			r.text(User, "messages[]", i, m)
+		case r.cut && isNull(role):
+			read(i, Assistant, m)
+		default:
+			if role.Type != gjson.String && !isNull(role) {
+				r.misfit("messages[].role", i, role)
+			}
+			read(i, roleOf(role.Str), m)
+		}
+		i++
+	}
+}
+
+// each has read read the elements of a list, which was found at where.
+func (r *request) each(where string, v gjson.Result, read func(i int, e gjson.Result)) {
+	if !v.IsArray() {
+		if !isNull(v) {
+			r.misfit(where, -1, v)
+		}
+		return
+	}
+	i := 0
+	for _, e := range v.All() {
+		read(i, e)
+		i++
+	}
+}
+
 // message reads one message or item.
 func (r *request) message(i int, v gjson.Result) {
 	var role, content, refusal, reasoning, other, details, calls, call, audio, itemType gjson.Result
@@ -175,8 +217,10 @@ func (r *request) part(role Role, i int, v gjson.Result) {
 	}
 	switch {
 	case isMediaPart(partType):
-		r.unseen(ReasonMedia)
-	case !known:
+		if known || !r.typedBlock(role, v) {
+			r.unseen(ReasonMedia)
+		}
+	case !known && !r.typedBlock(role, v): // gateways take Anthropic's blocks too
 		r.fault(ReasonShape, "a content part has no text")
 	}
 }
@@ -205,7 +249,7 @@ func (r *request) item(i int, itemType string, v gjson.Result) bool {
 	case "item_reference":
 		r.unseen(ReasonStored)
 	default:
-		return false
+		return r.pastItem(i, itemType, v)
 	}
 	return true
 }

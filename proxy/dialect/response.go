@@ -69,6 +69,8 @@ type output struct {
 	info   Info
 	faults faults
 	texts  joiner
+	said   map[place]*said // nil: what was given is not remembered
+	echo   *echo           // nil: no answer begins with its prompt
 
 	choices []choice
 	base    int  // what the indexes of the value being read count from
@@ -89,7 +91,12 @@ func (o *output) object() string {
 func bodyObject() string { return "response body" }
 
 // fault notes that something could not be read.
-func (o *output) fault(reason Reason, detail string) { o.faults.add(reason, o.object, detail) }
+func (o *output) fault(reason Reason, detail string) {
+	if o.cut && reason == ReasonShape {
+		return // what is missing or odd in a value that was cut off says nothing
+	}
+	o.faults.add(reason, o.object, detail)
+}
 
 // misfit notes that v, which was found at where, has a type that it can't have.
 func (o *output) misfit(where string, v gjson.Result) {
@@ -147,7 +154,11 @@ func (o *output) add(p place, s string) {
 		o.fault(ReasonTooLong, "too many pieces of text")
 		return
 	}
-	if s = o.texts.join(p, s); s != "" {
+	s = o.texts.join(p, s)
+	if o.said != nil {
+		o.note(p, s)
+	}
+	if s = o.echo.strip(p, s); s != "" {
 		o.dst = append(o.dst, Delta{p.choice, p.channel, p.block, s})
 	}
 }
@@ -187,7 +198,7 @@ func (o *output) value(v gjson.Result, read reader) {
 
 // close notes how the body ended, after its last value, and returns the deltas.
 func (o *output) close(dst []Delta, err *error) []Delta {
-	dst = o.texts.flush(dst)
+	dst = o.texts.flush(o.echo.flush(dst))
 	for _, r := range o.faults.more {
 		o.unseen(r)
 	}

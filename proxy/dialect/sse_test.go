@@ -133,7 +133,7 @@ func TestManyLinesAreLinear(t *testing.T) {
 		b.WriteString("data:,{}\n")
 	}
 	fmt.Fprint(&b, "data: ]}]}\n\ndata: [DONE]\n\n")
-	a := decodeWhole(openAIChat{}.Decoder("text/event-stream"), b.Bytes())
+	a := decodeWhole(openAIChat{}.Decoder(Prompt{}, typed("text/event-stream")), b.Bytes())
 	if a.Err != nil || a.textAt(0, Content) != "a" {
 		t.Errorf("got %q, %v", a.textAt(0, Content), a.Err)
 	}

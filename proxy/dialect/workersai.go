@@ -15,7 +15,12 @@ import (
 // A reply is {result, success, errors, messages}, or the bare result. The
 // result's response is a string, or what JSON mode made: an object, a number.
 // Streams send {"response": ..., "p": padding}, some models OpenAI's chunks
-// instead, and end with [DONE] or just so.
+// instead, and end with [DONE] or just so. Models of other makers answer in the
+// shape of their maker's API.
+//
+// A batch goes in with queueRequest, and its answer is fetched by sending the
+// request_id that it got to the same path. [Info.Queued] and [Prompt.Poll] name
+// that id, so that a caller can join the two.
 type workersAI struct{}
 
 func (workersAI) Name() string { return "workers-ai" }
@@ -26,9 +31,18 @@ func (workersAI) Match(method, path string) bool {
 	return ok && method == "POST"
 }
 
+func (workersAI) About() About {
+	return About{
+		API: "Workers AI native: all text tasks, batches, the {model, input} envelope; AI Gateway's workers-ai and run",
+		Paths: []string{"POST /client/v4/accounts/{account}/ai/run/{model}", "POST /client/v4/accounts/{account}/ai/run",
+			"POST /v1/{account}/{gateway}/workers-ai/{model}", "POST /v1/{account}/{gateway}/run"},
+		Formats: []string{formatJSON, formatSSE},
+	}
+}
+
 func (workersAI) Prompt(body []byte, path string, h Header) (Prompt, error) {
 	model, _ := workersAIModel(path)
-	p, err := readRequest(body, h, func(r *request, v gjson.Result) {
+	return readRequest("workers-ai", model, body, h, func(r *request, v gjson.Result) {
 		r.prompt.Model = model
 		if input := v.Get("input"); input.IsObject() {
 			name(&r.prompt.Model, v.Get("model"))
@@ -37,13 +51,28 @@ func (workersAI) Prompt(body []byte, path string, h Header) (Prompt, error) {
 		}
 		r.workersAI(v)
 	})
-	if p.Model == "" {
-		p.Model = model
-	}
-	return p, err
 }
 
-func (workersAI) Decoder(contentType string) Decoder { return newDecoder(contentType, readWorkersAI) }
+func (workersAI) Decoder(p Prompt, h Header) Decoder {
+	return newDecoder(p, h, form{read: newWorkersAIAnswer().read, media: true, remember: true})
+}
+
+func (workersAI) Error(status int, message string, h Header) []byte {
+	type failure struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	}
+	v := struct {
+		Result   any       `json:"result"`
+		Success  bool      `json:"success"`
+		Errors   []failure `json:"errors"`
+		Messages []string  `json:"messages"`
+	}{Errors: []failure{{status, message}}, Messages: []string{}}
+	if h == nil {
+		return marshal(v)
+	}
+	return ending(h, "", v, doneEvent)
+}
 
 // workersAIModel returns the model that a native path names, which is "" for
 // the path that leaves it to the body, and whether path is a native one at all.
@@ -54,6 +83,8 @@ func workersAIModel(path string) (string, bool) {
 		switch {
 		case i+3 < len(s) && s[i] == "accounts" && s[i+2] == "ai" && s[i+3] == "run":
 			return strings.Join(s[i+4:], "/"), true
+		case s[i] == "v1" && i+4 == len(s) && s[i+3] == "run" && isAccount(s[i+1]): // AI Gateway
+			return "", true
 		case s[i] == "workers-ai" && i+1 < len(s) && !isVersion(s[i+1]):
 			rest := s[i+1:]
 			if rest[0] == "run" {
@@ -72,6 +103,10 @@ func (r *request) workersAI(v gjson.Result) {
 			continue
 		}
 		switch k.Str {
+		case "system": // in the envelope, for Anthropic's models
+			r.blocks(System, "system", -1, f)
+		case "contents": // and for Google's
+			r.gemini(v)
 		case "input":
 			if f.IsArray() {
 				r.messages(f)
@@ -89,19 +124,16 @@ func (r *request) workersAI(v gjson.Result) {
 		case "requests":
 			r.batch(f)
 		case "request_id": // a poll, whose prompts came with an earlier request
-			r.unseen(ReasonStored)
+			if r.prompt.Poll = word(f, 256); r.prompt.Poll != "" {
+				r.unseen(ReasonStored)
+			}
 		}
 	}
 }
 
 // batch reads the runs that a request with queueRequest holds.
 func (r *request) batch(v gjson.Result) {
-	if !v.IsArray() {
-		r.misfit("requests", -1, v)
-		return
-	}
-	i := 0
-	for _, e := range v.All() {
+	r.each("requests", v, func(i int, e gjson.Result) {
 		switch {
 		case !e.IsObject():
 			r.misfit("requests[]", i, e)
@@ -110,19 +142,23 @@ func (r *request) batch(v gjson.Result) {
 		default:
 			r.workersAI(e)
 		}
-		i++
-	}
+	})
 }
 
-// readWorkersAI reads a reply or one event of a stream.
-func readWorkersAI(o *output, v gjson.Result) {
+// workersAIAnswer reads the replies of Workers AI.
+type workersAIAnswer struct{ shapes *shapes }
+
+func newWorkersAIAnswer() *workersAIAnswer { return &workersAIAnswer{newShapes()} }
+
+// read reads a reply or one event of a stream.
+func (w *workersAIAnswer) read(o *output, v gjson.Result) {
 	if !v.IsObject() {
 		o.misfit("the body", v)
 		return
 	}
 	result := v.Get("result")
 	if !result.Exists() {
-		readResult(o, v, true)
+		w.result(o, v, true)
 		return
 	}
 	name(&o.info.Model, v.Get("model"))
@@ -132,8 +168,9 @@ func readWorkersAI(o *output, v gjson.Result) {
 		failed = true
 	}
 	switch {
+	case failed && result.IsObject() && len(result.Map()) == 0: // {} beside the errors
 	case result.IsObject():
-		readResult(o, result, true)
+		w.result(o, result, true)
 	case result.IsArray(): // labels with scores, which are no text
 	case !isNull(result):
 		o.text(place{0, Content, blockMain}, "result", result)
@@ -142,10 +179,13 @@ func readWorkersAI(o *output, v gjson.Result) {
 	}
 }
 
-// readResult reads what one run gave. Only the outermost result can be a batch.
-func readResult(o *output, v gjson.Result, outer bool) {
+// result reads what one run gave. Only the outermost result can be a batch.
+func (w *workersAIAnswer) result(o *output, v gjson.Result, outer bool) {
+	if w.shapes.known(o, v) {
+		return
+	}
 	i := o.base
-	var response, responses gjson.Result
+	var response, responses, id, status, text gjson.Result
 	known := false
 	for k, f := range v.All() {
 		if readEnvelope(o, k.Str, f) {
@@ -161,31 +201,58 @@ func readResult(o *output, v gjson.Result, outer bool) {
 			readToolCalls(o, i, o.choice(i), f)
 		case "finish_reason":
 			o.finish(o.choice(i), f)
-		case "summary", "translated_text", "description", "text":
+		case "summary", "translated_text", "description":
 			o.text(place{i, Content, blockMain}, k.Str, f)
+		case "text": // of speech
+			text = f
+			o.text(place{i, Content, blockMain}, "text", f)
+		case "results": // of speech, in Deepgram's form
+			w.channels(o, f)
 		case "output":
-			readItems(o, i, f)
+			w.shapes.responses.items(o, f)
 		case "responses":
 			responses = f
 		case "request_id":
 			name(&o.info.ID, f)
-		case "p", "shape", "data", "pooling", "vtt": // padding, embeddings, the text again
-		case "type":
-			if strings.HasPrefix(f.Str, "response.") {
-				o.fault(ReasonShape, "an event of the Responses API")
-				return
-			}
+			id = f
+		case "status":
+			status = f
 			known = was
+		case "image", "audio", "images", "video":
+			o.unseen(ReasonMedia)
+		case "p", "shape", "data", "pooling", "vtt", "word_count", "words": // padding, embeddings, the text again
 		default:
 			known = was
 		}
 	}
+	if !text.Exists() {
+		for _, s := range v.Get("segments").All() {
+			o.text(place{i, Content, blockMain}, "segments[].text", s.Get("text"))
+			known = true
+		}
+	}
+	switch status.Str {
+	case "queued", "running":
+		name(&o.info.Queued, id)
+	}
 	readResponse(o, response)
 	if outer && responses.IsArray() {
-		readBatch(o, responses)
+		w.batch(o, responses)
 	}
 	if !known && !readError(o, v) {
 		o.fault(ReasonShape, "no field that is known to hold a result")
+	}
+}
+
+// channels reads a transcript in Deepgram's form: alternatives of each channel,
+// which are one text each.
+func (w *workersAIAnswer) channels(o *output, v gjson.Result) {
+	block := 0
+	for _, c := range v.Get("channels").All() {
+		for _, a := range c.Get("alternatives").All() {
+			o.text(place{o.base, Content, block}, "alternatives[].transcript", a.Get("transcript"))
+			block++
+		}
 	}
 }
 
@@ -222,58 +289,20 @@ func readResponse(o *output, v gjson.Result) {
 	o.source(p, v)
 }
 
-// readBatch reads the results of a batch, each as a choice of its own.
-func readBatch(o *output, v gjson.Result) {
+// batch reads the results of a batch, each as a choice of its own.
+func (w *workersAIAnswer) batch(o *output, v gjson.Result) {
 	for _, e := range v.All() {
 		o.base = len(o.choices)
 		o.choice(o.base)
 		switch result := e.Get("result"); {
 		case result.IsObject():
-			readResult(o, result, false)
+			w.result(o, result, false)
 		case result.Type == gjson.String:
 			o.source(place{o.base, Content, blockMain}, result)
 		case !isNull(e.Get("error")):
 			o.failure(errorCode(e.Get("error")))
 		case !readError(o, e):
 			o.fault(ReasonShape, "an answer of the batch has no result")
-		}
-	}
-}
-
-// readItems reads the output items of the Responses API, which some models
-// answer with. Every piece of text is a block of its own.
-func readItems(o *output, i int, v gjson.Result) {
-	if !v.IsArray() {
-		if !isNull(v) {
-			o.misfit("output", v)
-		}
-		return
-	}
-	block := 0
-	for _, item := range v.All() {
-		switch t := item.Get("type").Str; t {
-		case "message":
-			for _, part := range item.Get("content").All() {
-				o.text(place{i, Content, block}, "output[].content[].text", part.Get("text"))
-				o.text(place{i, Refusal, block}, "output[].content[].refusal", part.Get("refusal"))
-				block++
-			}
-		case "reasoning":
-			for _, key := range [...]string{"summary", "content"} {
-				for _, part := range item.Get(key).All() {
-					o.text(place{i, Reasoning, block}, "output[].summary[].text", part.Get("text"))
-					block++
-				}
-			}
-			if !isNull(item.Get("encrypted_content")) {
-				o.unseen(ReasonEncrypted)
-			}
-		case "function_call", "custom_tool_call":
-			o.text(place{i, ToolID, block}, "output[].call_id", item.Get("call_id"))
-			readFunction(o, i, block, item)
-			block++
-		default:
-			o.fault(ReasonShape, "an item of the output is of an unknown type")
 		}
 	}
 }
