@@ -12,9 +12,8 @@ import (
 // Passages finds runs of another tenant's prompt in a response.
 //
 // Every passage of the response is looked up. A hit is a passage that another
-// tenant's prompt introduced, that the recipient does not hold, that fewer
-// tenants hold than make it common, and that no answer has said to a tenant
-// who did not hold it. Hits of one donor exchange that lie on one diagonal
+// tenant's prompt introduced, that the recipient does not hold, and that fewer
+// tenants hold than make it common; see store.Match. Hits of one donor exchange that lie on one diagonal
 // (the same distance between the place in the response and the place in the
 // prompt, give or take three words, so that small edits do not cut a run) form
 // a chain; see chains.
@@ -138,7 +137,7 @@ func (s *passageScan) match(t *stream, from int, end time.Time) {
 	for _, m := range s.matches {
 		at := from + m.Print
 		switch {
-		case m.Owner.Kind != store.Prompt, m.Own, m.Common, m.Said, m.Owner.Tenant == s.x.Tenant:
+		case !m.Foreign(), m.Owner.Tenant == s.x.Tenant:
 			continue
 		case !end.IsZero() && m.Owner.At.After(end):
 			continue

@@ -87,6 +87,27 @@ func (e *Engine) event(at time.Time, do func(at time.Time)) time.Time {
 	return at
 }
 
+// accounted returns the prints that are not known as text that only another
+// tenant's prompt accounts for.
+func (e *Engine) accounted(tenant string, prints []fingerprint.Print) []fingerprint.Print {
+	foreign := map[int]bool{}
+	for _, m := range e.index.Lookup(nil, tenant, prints) {
+		if m.Foreign() {
+			foreign[m.Print] = true
+		}
+	}
+	if len(foreign) == 0 {
+		return prints
+	}
+	var rest []fingerprint.Print
+	for i, p := range prints {
+		if !foreign[i] {
+			rest = append(rest, p)
+		}
+	}
+	return rest
+}
+
 // Exchange is what is known of an exchange when its request begins.
 type Exchange struct {
 	ID       string         // unique; never empty

@@ -264,6 +264,14 @@ func TestFirstOwner(t *testing.T) {
 			e.exchange("b", "B", 1, ask, jsonHeader, answer(leak))
 			e.exchange("a", "A", 3, chat(user(secret)), jsonHeader, answer("fine"))
 		}, nil},
+		{"pieces too short to tell came out to others before", func(e *Engine) {
+			e.exchange("a", "A", 1, chat(user(secret)), jsonHeader, answer("fine"))
+			for i := range 20 {
+				id := fmt.Sprint("c", i)
+				e.exchange(id, id, float64(3+2*i), ask, jsonHeader, answer(part(secret, 20+i, 11)))
+			}
+			e.exchange("b", "B", 50, ask, jsonHeader, answer("so: "+part(secret, 20, 30)+" and so on"))
+		}, []string{"b<a"}},
 		{"two donors", func(e *Engine) {
 			e.exchange("a", "A", 1, chat(user(secret)), jsonHeader, answer("fine"))
 			e.exchange("c", "C", 2, chat(user(other)), jsonHeader, answer("fine"))

@@ -92,7 +92,9 @@ func (t *Transaction) feed(c *choice, s *stream, text string, from int) {
 
 // conclude is the event at the response's end: the last words are read, every
 // scan gives its verdict, what leaked is kept from becoming the recipient's
-// own, and the rest of the answer enters the index as given to it.
+// own, and the rest of the answer enters the index as given to it. What the
+// answer shares with another tenant's prompt does not, be it too short for a
+// leak: it may be a piece of one, and would make the text the recipient's own.
 func (t *Transaction) conclude(at time.Time) {
 	for _, c := range t.choices {
 		for _, s := range c.streams {
@@ -108,27 +110,16 @@ func (t *Transaction) conclude(at time.Time) {
 			t.found = scan.Finish(t.found, at)
 		}
 	}
-	leaked := map[uint64]bool{}
+	ix, tenant := t.engine.index, t.x.Tenant
 	for i := range t.found {
-		f := &t.found[i]
-		if f.State != detectors.Final {
-			continue
-		}
-		t.engine.index.Taint(t.x.Tenant, f.Prints, at)
-		for _, p := range f.Prints {
-			leaked[p.Hi] = true
+		if f := &t.found[i]; f.State == detectors.Final {
+			ix.Taint(tenant, f.Prints, at)
 		}
 	}
-	o := store.Owner{Tenant: t.x.Tenant, Exchange: t.x.ID, Kind: store.Response, At: at}
+	o := store.Owner{Tenant: tenant, Exchange: t.x.ID, Kind: store.Response, At: at}
 	for _, c := range t.choices {
 		for _, s := range c.streams {
-			given := s.prints[:0]
-			for _, p := range s.prints {
-				if !leaked[p.Hi] {
-					given = append(given, p)
-				}
-			}
-			t.engine.index.Add(o, given)
+			ix.Add(o, t.engine.accounted(tenant, s.prints))
 		}
 	}
 }

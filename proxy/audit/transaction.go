@@ -105,12 +105,8 @@ func (t *Transaction) arrive(own, history []fingerprint.Print, at time.Time) {
 			places = append(places, p.Hi)
 		}
 	}
-	foreign := map[int]bool{}
-	for _, m := range ix.Lookup(nil, tenant, history) {
-		foreign[m.Print] = m.Owner.Kind == store.Prompt && !m.Own && !m.Common && !m.Said
-	}
-	for i, p := range history {
-		if !foreign[i] && !ix.Tainted(tenant, p) {
+	for _, p := range t.engine.accounted(tenant, history) {
+		if !ix.Tainted(tenant, p) {
 			places = append(places, p.Hi)
 		}
 	}

@@ -1,0 +1,7 @@
+package store
+
+// Foreign reports whether only another tenant's prompt accounts for the text:
+// it is not the asking tenant's own, not common, and not known to be said.
+func (m *Match) Foreign() bool {
+	return m.Owner.Kind == Prompt && !m.Own && !m.Common && !m.Said
+}
