@@ -1,10 +1,12 @@
 package fingerprint
 
 import (
+	"crypto/aes"
 	"crypto/hkdf"
 	"crypto/sha256"
 	"encoding/binary"
 	"flag"
+	"math/big"
 	"math/bits"
 	"math/rand/v2"
 	"slices"
@@ -12,7 +14,6 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/dchest/siphash"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/text/cases"
 	"golang.org/x/text/unicode/norm"
@@ -37,9 +38,11 @@ func newRand(t testing.TB) *rand.Rand {
 
 var testKey = Key{1, 2, 3, 4, 5, 6, 7, 8, 9}
 
+// modelWord is a word of the normal form and, where they are known, its bytes.
 type modelWord struct {
-	text string
-	wide bool
+	text       string
+	wide       bool
+	start, end uint32
 }
 
 var modelWideScripts = []*unicode.RangeTable{
@@ -75,7 +78,7 @@ func modelWords(text string) []modelWord {
 	)
 	end := func() {
 		if word.Len() > 0 {
-			words = append(words, modelWord{word.String(), wide})
+			words = append(words, modelWord{text: word.String(), wide: wide})
 			word.Reset()
 		}
 		last, wide = 0, false
@@ -112,19 +115,14 @@ func modelWords(text string) []modelWord {
 func modelVowel(c rune) bool { return c >= 0x1161 && c <= 0x11A7 || c >= 0xD7B0 && c <= 0xD7C6 }
 func modelTrail(c rune) bool { return c >= 0x11A8 && c <= 0x11FF || c >= 0xD7CB && c <= 0xD7FB }
 
+// modelSubkey derives the subkey of a use, which is the end of its label.
 func modelSubkey(t testing.TB, k Key, use string, n int) []byte {
 	t.Helper()
-	b, err := hkdf.Key(sha256.New, k[:], nil, "auditproxy/fingerprint/"+use+"/1", n)
+	b, err := hkdf.Key(sha256.New, k[:], nil, "auditproxy/fingerprint/"+use, n)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
-}
-
-func modelSubkeys(t testing.TB, k Key, use string) (k0, k1 uint64) {
-	t.Helper()
-	b := modelSubkey(t, k, use, 16)
-	return binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
 }
 
 // modelSip is SipHash-c-d over a whole message, after its paper.
@@ -167,7 +165,8 @@ func modelSip(c, d int, k0, k1 uint64, msg []byte) uint64 {
 // modelHashes hashes words under k.
 func modelHashes(t testing.TB, k Key, words []modelWord) []uint64 {
 	t.Helper()
-	k0, k1 := modelSubkeys(t, k, "word")
+	b := modelSubkey(t, k, "word/1", 16)
+	k0, k1 := binary.LittleEndian.Uint64(b), binary.LittleEndian.Uint64(b[8:])
 	hashes := make([]uint64, len(words))
 	for i, w := range words {
 		hashes[i] = modelSip(1, 3, k0, k1, []byte(w.text))
@@ -175,38 +174,71 @@ func modelHashes(t testing.TB, k Key, words []modelWord) []uint64 {
 	return hashes
 }
 
-// modelPrints returns the prints of a text, without the byte positions.
-func modelPrints(t testing.TB, k Key, text string) []Print {
+// modelValue returns the 128 bits of a passage of eleven word hashes: NH, then
+// AES, in big numbers.
+func modelValue(t testing.TB, subkey []byte, hashes []uint64) (hi, lo uint64) {
 	t.Helper()
-	words := modelWords(text)
+	two64 := new(big.Int).Lsh(big.NewInt(1), 64)
+	keyed := func(i int, hash uint64) *big.Int {
+		x := new(big.Int).SetUint64(binary.LittleEndian.Uint64(subkey[8*i:]))
+		x.Add(x, new(big.Int).SetUint64(hash))
+		return x.Mod(x, two64)
+	}
+	hashes = append(slices.Clone(hashes), 0)
+	sum := new(big.Int)
+	for i := 0; i < 12; i += 2 {
+		sum.Add(sum, new(big.Int).Mul(keyed(i, hashes[i]), keyed(i+1, hashes[i+1])))
+	}
+	sum.Mod(sum, new(big.Int).Mul(two64, two64))
+	cipher, err := aes.NewCipher(subkey[96:112])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var value [16]byte
+	cipher.Encrypt(value[:], sum.FillBytes(value[:]))
+	return binary.BigEndian.Uint64(value[:8]), binary.BigEndian.Uint64(value[8:])
+}
+
+// modelSelect returns the prints of a row of words.
+func modelSelect(t testing.TB, k Key, words []modelWord) []Print {
+	t.Helper()
 	hashes := modelHashes(t, k, words)
-	k0, k1 := modelSubkeys(t, k, "passage")
+	subkey := modelSubkey(t, k, "passage/2", 112)
 	var prints []Print
 	for i := 0; i+11 <= len(words); i++ {
 		run := hashes[i : i+11]
-		smallest := 0
-		distinct := map[uint64]bool{}
-		for j, h := range run {
-			if h <= run[smallest] {
-				smallest = j
-			}
-			distinct[h] = true
-		}
-		if smallest != 0 && smallest != 10 || len(distinct) < 5 {
+		if !modelSelected(run) {
 			continue
 		}
-		p := Print{Word: uint32(i)}
-		var msg []byte
-		for j, h := range run {
-			msg = binary.LittleEndian.AppendUint64(msg, h)
-			if words[i+j].wide {
+		p := Print{Word: uint32(i), Start: words[i].start, End: words[i+10].end}
+		for _, w := range words[i : i+11] {
+			if w.wide {
 				p.Wide++
 			}
 		}
-		p.Hi, p.Lo = siphash.Hash128(k0, k1, msg)
+		p.Hi, p.Lo = modelValue(t, subkey, run)
 		prints = append(prints, p)
 	}
 	return prints
+}
+
+// modelSelected reports whether a run of eleven word hashes is a passage.
+func modelSelected(run []uint64) bool {
+	smallest := 0
+	distinct := map[uint64]bool{}
+	for j, h := range run {
+		if h <= run[smallest] {
+			smallest = j
+		}
+		distinct[h] = true
+	}
+	return (smallest == 0 || smallest == 10) && len(distinct) >= 5
+}
+
+// modelPrints returns the prints of a text, without the byte positions.
+func modelPrints(t testing.TB, k Key, text string) []Print {
+	t.Helper()
+	return modelSelect(t, k, modelWords(text))
 }
 
 // prints runs a whole text through a shingler.
@@ -233,24 +265,6 @@ func printsDiff(want, got []Print) string {
 		return ""
 	}
 	return cmp.Diff(want, got)
-}
-
-// wordHashes returns the hashes of the words that a shingler finds in text.
-func wordHashes(s *Scheme, text string) []uint64 {
-	var hashes []uint64
-	h := s.Shingler()
-	collect := func() {
-		for i := uint(len(hashes)); i < h.win.n; i++ {
-			hashes = append(hashes, h.win.hash[i%windowSlots])
-		}
-	}
-	for i := range len(text) {
-		h.Append(nil, text[i:i+1])
-		collect()
-	}
-	h.separate(nil)
-	collect()
-	return hashes
 }
 
 // checkGuarantee fails if a run of 20 or 30 words whose passages all hold five

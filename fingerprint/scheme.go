@@ -13,42 +13,47 @@ import (
 // subkey is used for changes its number: prints are kept on disk.
 const (
 	labelWord      = "auditproxy/fingerprint/word/1"
-	labelPassage   = "auditproxy/fingerprint/passage/1"
+	labelPassage   = "auditproxy/fingerprint/passage/2"
 	labelPseudonym = "auditproxy/fingerprint/pseudonym/1"
 )
 
 // Scheme derives prints and pseudonyms under one key. It is safe for
 // concurrent use. It keeps subkeys and not the key itself.
 type Scheme struct {
-	word      sipState
-	passage   [2]uint64
+	word      wordKey
+	passage   passageKey
 	pseudonym [sha256.Size]byte
 }
 
 // NewScheme derives the subkeys of k.
 func NewScheme(k Key) *Scheme {
-	word, passage := subkey(k, labelWord), subkey(k, labelPassage)
-	return &Scheme{
-		word: newSip(binary.LittleEndian.Uint64(word[:]), binary.LittleEndian.Uint64(word[8:])),
-		passage: [2]uint64{
-			binary.LittleEndian.Uint64(passage[:]),
-			binary.LittleEndian.Uint64(passage[8:]),
-		},
-		pseudonym: subkey(k, labelPseudonym),
-	}
+	var s Scheme
+	var word [16]byte
+	subkey(k, labelWord, word[:])
+	s.word = newWordKey(word)
+	var passage [passageKeyBytes]byte
+	subkey(k, labelPassage, passage[:])
+	s.passage = newPassageKey(passage)
+	subkey(k, labelPseudonym, s.pseudonym[:])
+	return &s
 }
 
-// subkey is HKDF-SHA256 of RFC 5869 without salt for an output of one block.
-// It is spelt out because crypto/hkdf returns an error that can't happen here
-// and that NewScheme could only swallow.
-func subkey(k Key, label string) (out [sha256.Size]byte) {
+// subkey fills out, of at most 255 blocks, by HKDF-SHA256 of RFC 5869 without
+// salt. It is spelt out because crypto/hkdf returns an error that can't happen
+// here and that NewScheme could only swallow.
+func subkey(k Key, label string, out []byte) {
 	extract := hmac.New(sha256.New, make([]byte, sha256.Size))
 	extract.Write(k[:])
 	expand := hmac.New(sha256.New, extract.Sum(nil))
-	expand.Write([]byte(label))
-	expand.Write([]byte{1})
-	expand.Sum(out[:0])
-	return out
+	var block []byte
+	for n := byte(1); len(out) > 0; n++ {
+		expand.Reset()
+		expand.Write(block)
+		expand.Write([]byte(label))
+		expand.Write([]byte{n})
+		block = expand.Sum(block[:0])
+		out = out[copy(out, block):]
+	}
 }
 
 // Shingler returns a new shingler at the start of a text.

@@ -14,11 +14,12 @@ import (
 // TestSubkeys checks the derivation against crypto/hkdf and that no two uses
 // share a key.
 func TestSubkeys(t *testing.T) {
-	seen := map[[32]byte]string{}
+	seen := map[[passageKeyBytes]byte]string{}
 	for _, label := range []string{labelWord, labelPassage, labelPseudonym} {
-		got := subkey(testKey, label)
-		use := strings.TrimSuffix(strings.TrimPrefix(label, "auditproxy/fingerprint/"), "/1")
-		if want := modelSubkey(t, testKey, use, 32); !bytes.Equal(got[:], want) {
+		var got [passageKeyBytes]byte
+		subkey(testKey, label, got[:])
+		use := strings.TrimPrefix(label, "auditproxy/fingerprint/")
+		if want := modelSubkey(t, testKey, use, len(got)); !bytes.Equal(got[:], want) {
 			t.Errorf("%s: got %x, want %x", label, got, want)
 		}
 		if other, ok := seen[got]; ok {
@@ -34,7 +35,7 @@ func TestPseudonym(t *testing.T) {
 	if !regexp.MustCompile(`^key-[a-z2-7]{16}$`).MatchString(got) {
 		t.Errorf("got %q, want key- and 16 base32 characters", got)
 	}
-	mac := hmac.New(sha256.New, modelSubkey(t, testKey, "pseudonym", 32))
+	mac := hmac.New(sha256.New, modelSubkey(t, testKey, "pseudonym/1", 32))
 	mac.Write([]byte("\x03\x00\x00\x00\x00\x00\x00\x00keysk-secret"))
 	if want := "key-" + strings.ToLower(base32.StdEncoding.EncodeToString(mac.Sum(nil)[:10])); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -76,26 +76,26 @@ func checkPlaces(t testing.TB, s *Scheme, text string, ps []Print) {
 func cut(r *rand.Rand, s *Scheme, text string, longest int) []Print {
 	h := s.Shingler()
 	var ps []Print
-	for len(text) > 0 {
-		n := min(r.IntN(longest+1), len(text))
-		ps = h.Append(ps, text[:n])
-		text = text[n:]
+	for _, piece := range pieces(r, text, longest) {
+		ps = h.Append(ps, piece)
 	}
 	return h.Finish(ps)
 }
 
-// noise returns random text out of pieces that are hard to cut or fold.
+// hardPieces are hard to cut or fold.
+var hardPieces = []string{
+	"\xff", "\xc0", "\xe4\xb8", "\xf0\x9f\x98", "\xf0\x9f", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\ufffd",
+	"é", "e\u0301", "\u0301", "ﬁ", "½", "㍿", "ﷺ", "ß", "İ", "한", "\u1112\u1161", "\u11ab", "\u1161", "가", "ㅋ",
+	"中", "文", "か\u3099", "ｶ", "ﾞ", "ที่", "น้ำ", "ພາ", "ខ្មែ", "မြ", "😀", "\u200d", "\ufeff", "\u00ad", "a", "b", "9",
+	"Word", "word", " ", "\n", "_", "**", "1,000", "x²", "𝐁", "𠮷", "\U000e0100", "\U0010ffff", "ᾳ", "Σ",
+}
+
+// noise returns random text, with hard pieces in it.
 func noise(r *rand.Rand, pieces int) string {
-	hard := []string{
-		"\xff", "\xc0", "\xe4\xb8", "\xf0\x9f\x98", "\xf0\x9f", "\xed\xa0\x80", "\xf4\x90\x80\x80", "\x80", "\ufffd",
-		"é", "e\u0301", "\u0301", "ﬁ", "½", "㍿", "ﷺ", "ß", "İ", "한", "\u1112\u1161", "\u11ab", "\u1161", "가", "ㅋ",
-		"中", "文", "か\u3099", "ｶ", "ﾞ", "ที่", "น้ำ", "ພາ", "ខ្មែ", "မြ", "😀", "\u200d", "\ufeff", "\u00ad", "a", "b", "9",
-		"Word", "word", " ", "\n", "_", "**", "1,000", "x²", "𝐁", "𠮷", "\U000e0100", "\U0010ffff", "ᾳ", "Σ",
-	}
 	var b strings.Builder
 	for range pieces {
 		if r.IntN(4) == 0 {
-			b.WriteString(hard[r.IntN(len(hard))])
+			b.WriteString(hardPieces[r.IntN(len(hardPieces))])
 			continue
 		}
 		text := samples[r.IntN(len(samples))].text
@@ -187,29 +187,37 @@ func TestLongWord(t *testing.T) {
 
 func TestFinish(t *testing.T) {
 	s := NewScheme(testKey)
+	for _, a := range samples {
+		for _, b := range samples {
+			h := s.Shingler()
+			got := h.Finish(h.Append(nil, a.text+"\xe4\xb8"))
+			words, bytes := uint32(h.Words()), uint32(len(a.text)+2)
+			got = h.Append(got, b.text)
+			got = h.Finish(got)
+			want := prints(s, a.text)
+			for _, p := range prints(s, b.text) {
+				p.Word += words
+				p.Start += bytes
+				p.End += bytes
+				want = append(want, p)
+			}
+			if diff := printsDiff(want, got); diff != "" {
+				t.Errorf("%s and %s in one stream (-want +got):\n%s", a.name, b.name, diff)
+			}
+			if got, want := h.Words(), len(modelWords(a.text))+len(modelWords(b.text)); got != want {
+				t.Errorf("%s and %s: got %d words, want %d", a.name, b.name, got, want)
+			}
+			if again := h.Finish(nil); again != nil {
+				t.Errorf("a second Finish gave %d prints, want none", len(again))
+			}
+		}
+	}
+}
+
+func TestReset(t *testing.T) {
+	s := NewScheme(testKey)
 	a, b := samples[0].text, samples[1].text
 	h := s.Shingler()
-	got := h.Finish(h.Append(nil, a+"\xe4\xb8"))
-	words, bytes := uint32(h.Words()), uint32(len(a)+2)
-	got = h.Append(got, b)
-	got = h.Finish(got)
-	want := prints(s, a)
-	for _, p := range prints(s, b) {
-		p.Word += words
-		p.Start += bytes
-		p.End += bytes
-		want = append(want, p)
-	}
-	if diff := printsDiff(want, got); diff != "" {
-		t.Errorf("two texts in one stream (-want +got):\n%s", diff)
-	}
-	if got, want := h.Words(), len(modelWords(a))+len(modelWords(b)); got != want {
-		t.Errorf("got %d words, want %d", got, want)
-	}
-	if again := h.Finish(nil); again != nil {
-		t.Errorf("a second Finish gave %d prints, want none", len(again))
-	}
-
 	h.Append(nil, a+" unfinished\xe4")
 	h.Reset()
 	if h.Words() != 0 {
@@ -363,8 +371,9 @@ func TestMinDistinct(t *testing.T) {
 // corpus is the folder of real texts, outside the repository.
 const corpus = "../../shared/data/corpora"
 
-// corpusTexts returns up to n texts of one corpus file.
-func corpusTexts(t testing.TB, name string, n int) []string {
+// corpusTexts returns up to n texts of one corpus file, of one language unless
+// that is empty.
+func corpusTexts(t testing.TB, name, lang string, n int) []string {
 	t.Helper()
 	f, err := os.Open(filepath.Join(corpus, name+".jsonl.gz"))
 	if os.IsNotExist(err) {
@@ -386,11 +395,15 @@ func corpusTexts(t testing.TB, name string, n int) []string {
 			break
 		}
 		var record struct {
+			Lang     string
 			Messages []struct{ Content string }
 			Response string
 		}
 		if err := json.Unmarshal(line, &record); err != nil {
 			t.Fatalf("%s: %v", name, err)
+		}
+		if lang != "" && record.Lang != lang {
+			continue
 		}
 		for _, m := range record.Messages {
 			texts = append(texts, m.Content)
@@ -410,7 +423,7 @@ func TestCorpora(t *testing.T) {
 			r := newRand(t)
 			s := NewScheme(testKey)
 			words, found := 0, 0
-			for i, text := range corpusTexts(t, name, 25) {
+			for i, text := range corpusTexts(t, name, "", 25) {
 				text = text[:min(len(text), 8000)]
 				got := prints(s, text)
 				if diff := printsDiff(modelPrints(t, testKey, text), unplaced(got)); diff != "" {

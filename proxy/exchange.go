@@ -26,7 +26,8 @@ import (
 type exchange struct {
 	p      *Proxy
 	info   audit.Exchange
-	upload *upload // nil if the request has no body
+	tx     *audit.Transaction // nil while unaudited
+	upload *upload            // nil if the request has no body
 
 	// unaudited is set where too many audits ran when the exchange began.
 	unaudited bool
@@ -73,6 +74,8 @@ func (p *Proxy) begin(r *http.Request) *exchange {
 	limit := p.o.MaxRequestCopy
 	if x.unaudited {
 		limit = 0
+	} else {
+		x.tx = p.o.Engine.Begin(x.info)
 	}
 	if hasBody(r) {
 		x.upload = newUpload(r, limit, x.arrived)
@@ -108,6 +111,9 @@ func (x *exchange) arrived(body []byte, cut dialect.Reason) {
 	defer x.mu.Unlock()
 	x.hasRequest = true
 	x.request, x.requestAt, x.requestCut = body, time.Now(), cut
+	if x.tx != nil {
+		x.tx.Arrived(x.requestAt)
+	}
 	x.news.Signal()
 }
 
@@ -173,6 +179,9 @@ func (x *exchange) end(cut dialect.Reason) {
 		return
 	}
 	x.ended, x.endAt, x.cut = true, time.Now(), cut
+	if x.tx != nil {
+		x.tx.Ended(x.endAt)
+	}
 	if x.dropped {
 		x.cut = audit.ReasonOverload
 	}
@@ -185,6 +194,7 @@ func (x *exchange) end(cut dialect.Reason) {
 		x.p.metrics.uncounted.Inc()
 		return
 	}
+	x.tx = x.p.o.Engine.Begin(x.info)
 	x.request, x.requestCut, x.cut = nil, audit.ReasonOverload, audit.ReasonOverload
 	go x.audit(&x.p.tallies)
 }
@@ -193,7 +203,7 @@ func (x *exchange) end(cut dialect.Reason) {
 // its audit, and is counted in running.
 func (x *exchange) audit(running *counter) {
 	defer running.done()
-	tx := x.p.o.Engine.Begin(x.info)
+	tx := x.tx
 	defer func() {
 		v := recover()
 		if v == nil {

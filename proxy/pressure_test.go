@@ -42,7 +42,7 @@ func TestStuckAuditDelaysNothing(t *testing.T) {
 	})
 	g := newRig(t, upstream, setup{
 		options: Options{MaxAudits: audits, MaxBacklog: 50},
-		engine:  audit.Options{Dialects: []dialect.Dialect{s}},
+		engine:  audit.Options{Dialects: []dialect.Dialect{s}, Patience: time.Millisecond},
 	})
 	var wg sync.WaitGroup
 	for range clients {

@@ -175,12 +175,6 @@ func (f *demoFlags) drive(ctx context.Context, out io.Writer, s *sidecar, engine
 	if err := score.Write(out); err != nil {
 		return score, err
 	}
-	for _, id := range score.Missed {
-		fmt.Fprintf(out, "  missed: %s\n", id)
-	}
-	for _, id := range score.False {
-		fmt.Fprintf(out, "  false: %s\n", id)
-	}
 	if f.perfect(score) && f.engine.leaky() {
 		fmt.Fprintf(out, "\nThe fixes that end it: --fix %s\n", strings.Join(covering, ", --fix "))
 	}

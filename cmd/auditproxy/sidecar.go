@@ -87,6 +87,10 @@ func (f *sidecarFlags) start(stdout io.Writer, logger *slog.Logger, more ...audi
 	if err != nil {
 		return nil, err
 	}
+	reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
+		Name: "auditproxy_events_out_of_order_total",
+		Help: "Arrivals and ends that were audited before earlier ones, whose audit hung.",
+	}, func() float64 { return float64(s.engine.OutOfOrder()) }))
 	record, err := s.record(f.capture, stdout)
 	if err != nil {
 		return nil, err

@@ -4,15 +4,19 @@
 //
 // The verdict on an exchange is a function of the order of two kinds of
 // events: the arrival of a request, and the end of a response. The engine
-// gives each of them a time of its own, strictly increasing, and changes the
-// index only there, one event at a time. A log that holds those times can thus
-// be replayed to the very same findings. What a response shows while it
-// streams is early news and changes nothing.
+// gives each of them a time of its own when it happens, strictly increasing,
+// and takes them one at a time in that order, however long the work before
+// each of them is; only there does the index change. A log that holds those
+// times can thus be replayed to the very same findings, a donor that arrived in
+// time counts even if its prompt took long to read, and one that arrived later
+// never does. What a response shows while it streams is early news and changes
+// nothing.
 package audit
 
 import (
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/auditproxy/auditproxy/detectors"
@@ -29,6 +33,10 @@ type Options struct {
 	// MaxBody bounds what a compressed body may inflate to, in bytes; 0 means
 	// 64 MiB.
 	MaxBody int
+	// Patience is how long an event waits for those before it whose work is
+	// not done; 0 means 5 s. An exchange whose audit hangs holds up the others
+	// for so long, once; then they go on without it, out of order.
+	Patience time.Duration
 }
 
 // Engine audits exchanges against one index. It is safe for concurrent use.
@@ -39,10 +47,15 @@ type Engine struct {
 	detectors []detectors.Detector
 	sinks     []Sink
 	maxBody   int
+	patience  time.Duration
 
-	mu    sync.Mutex // held while an event changes the index
-	last  time.Time  // of the newest event
-	queue queue
+	mu   sync.Mutex
+	last time.Time       // of the newest event
+	tail <-chan struct{} // closed when that event is over
+
+	event      sync.Mutex // held during an event
+	queue      queue
+	outOfOrder atomic.Uint64
 }
 
 // New returns an engine that fingerprints by scheme and keeps prints in index.
@@ -53,9 +66,13 @@ func New(scheme *fingerprint.Scheme, index *store.Index, o Options) (*Engine, er
 	if index == nil {
 		return nil, errors.New("audit: no index")
 	}
+	start := make(chan struct{})
+	close(start)
 	e := &Engine{
+		tail:   start,
 		scheme: scheme, index: index,
 		dialects: o.Dialects, detectors: o.Detectors, sinks: o.Sinks, maxBody: o.MaxBody,
+		patience: o.Patience,
 	}
 	if e.dialects == nil {
 		e.dialects = dialect.All()
@@ -66,26 +83,68 @@ func New(scheme *fingerprint.Scheme, index *store.Index, o Options) (*Engine, er
 	if e.maxBody == 0 {
 		e.maxBody = 64 << 20
 	}
+	if e.patience == 0 {
+		e.patience = 5 * time.Second
+	}
 	return e, nil
 }
 
 // Index returns the index that the engine keeps.
 func (e *Engine) Index() *store.Index { return e.index }
 
-// event runs do as the next event, at the given time or just after the last
-// event, whichever is later, and returns the time it took.
-func (e *Engine) event(at time.Time, do func(at time.Time)) time.Time {
+// turn is the place of an event in the order of all events.
+type turn struct {
+	at     time.Time
+	before <-chan struct{} // closed when the event before is over
+	over   chan struct{}
+}
+
+// turn gives out the next turn, at the given time or just after the last
+// event, whichever is later. It must be taken.
+func (e *Engine) turn(at time.Time) *turn {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	at = at.Round(0).UTC()
 	if !at.After(e.last) {
 		at = e.last.Add(time.Nanosecond)
 	}
-	e.last = at
-	e.index.Advance(at)
-	do(at)
-	return at
+	t := &turn{at: at, before: e.tail, over: make(chan struct{})}
+	e.last, e.tail = at, t.over
+	return t
 }
+
+// take waits for the turn and runs do as its event.
+func (e *Engine) take(t *turn, do func(at time.Time)) {
+	defer close(t.over)
+	if !wait(t.before, e.patience) {
+		e.outOfOrder.Add(1)
+	}
+	e.event.Lock()
+	defer e.event.Unlock()
+	e.index.Advance(t.at)
+	do(t.at)
+}
+
+// wait waits until over is closed; it reports false if that takes too long.
+func wait(over <-chan struct{}, patience time.Duration) bool {
+	select {
+	case <-over:
+		return true
+	default:
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-over:
+		return true
+	case <-timer.C:
+		return false
+	}
+}
+
+// OutOfOrder returns how many events did not wait any longer for those before
+// them. A replay may differ from the live run around them.
+func (e *Engine) OutOfOrder() uint64 { return e.outOfOrder.Load() }
 
 // accounted returns the prints that are not known as text that only another
 // tenant's prompt accounts for.

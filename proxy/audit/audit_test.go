@@ -642,11 +642,80 @@ func TestEventTimes(t *testing.T) {
 	e, _ := newEngine(t, Options{})
 	var last time.Time
 	for _, s := range []float64{5, 5, 3, 5, 6, 1} {
-		got := e.event(at(s), func(time.Time) {})
+		turn := e.turn(at(s))
+		e.take(turn, func(time.Time) {})
+		got := turn.at
 		if !got.After(last) || got.Before(at(s)) {
 			t.Errorf("an event at %v after one at %v took %v", at(s), last, got)
 		}
 		last = got
+	}
+}
+
+// Events are taken in the order in which they happen, however late their work
+// is done: a donor whose prompt takes long to read is there in time, and one
+// that arrives after an answer has ended is none, though it is read before.
+func TestEventOrder(t *testing.T) {
+	rnd := seeded(t)
+	e, s := newEngine(t, Options{})
+	early, late := words(rnd, 100), words(rnd, 100)
+	b := e.begin("b", "B")
+	b.Request(chat(user("hi")), at(1), "")
+	b.Response(200, jsonHeader)
+	b.Append(answer(early+" "+late), at(4))
+
+	a := e.begin("a", "A")
+	a.Arrived(at(2)) // in time
+	b.Ended(at(5))
+	c := e.begin("c", "C")
+	c.Arrived(at(6)) // after the end
+
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		c.Request(chat(user(late)), at(0), "")
+		c.Finish(at(9), "")
+	})
+	wg.Go(func() { b.Finish(at(0), "") })
+	wg.Go(func() {
+		a.Request(chat(user(early)), at(0), "")
+		a.Finish(at(8), "")
+	})
+	wg.Wait()
+	if diff := cmp.Diff([]string{"b<a"}, s.final()); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !b.end.at.Equal(at(5)) || !a.start.Equal(at(2)) {
+		t.Errorf("a arrived at %v, b ended at %v; want the times at which they did", a.start, b.end.at)
+	}
+}
+
+// An exchange whose audit hangs does not stop those of the others.
+func TestHungAudit(t *testing.T) {
+	e, s := newEngine(t, Options{Patience: time.Millisecond})
+	hung := e.begin("hung", "A")
+	hung.Arrived(at(1))
+	for i := range 3 {
+		e.exchange(fmt.Sprint(i), "B", 2, chat(user("hi")), jsonHeader, answer("hello"))
+	}
+	if len(s.exchanges) != 3 || e.OutOfOrder() != 1 {
+		t.Errorf("%d exchanges ended, %d events out of order; want 3, 1", len(s.exchanges), e.OutOfOrder())
+	}
+	hung.Request(chat(user("hi")), at(1), "")
+	hung.Finish(at(9), "")
+	if len(s.exchanges) != 4 || e.OutOfOrder() != 1 {
+		t.Errorf("%d exchanges ended, %d events out of order; want 4, 1", len(s.exchanges), e.OutOfOrder())
+	}
+}
+
+// An arrival that is never read holds up nobody once its exchange is over.
+func TestUnreadArrival(t *testing.T) {
+	e, s := newEngine(t, Options{})
+	a := e.begin("a", "A")
+	a.Arrived(at(1))
+	a.Finish(at(2), ReasonClientGone)
+	e.exchange("b", "B", 3, chat(user("hi")), jsonHeader, answer("hello"))
+	if len(s.exchanges) != 2 {
+		t.Errorf("%d exchanges ended, want 2", len(s.exchanges))
 	}
 }
 

@@ -15,6 +15,11 @@ import (
 // goroutine at a time, in the order Request, Response, Append and Finish;
 // Response and Append only if a response came, Finish always, once. What
 // panics inside is contained: the exchange counts as not audited.
+//
+// Arrived and Ended may be called from another goroutine, before Request and
+// Finish, at the moment at which the events happen: the audit may lag behind
+// the traffic, and the order of events must not. From then on the events of
+// all other exchanges that come after wait for this one's.
 type Transaction struct {
 	engine  *Engine
 	x       Exchange
@@ -22,6 +27,9 @@ type Transaction struct {
 	prompt  dialect.Prompt  // without its parts
 	model   string
 	start   time.Time
+
+	arrival, end *turn // nil until the event has happened
+	arrived      bool  // the arrival's turn was taken
 
 	unread  bool    // a part of the prompt could not be read
 	reasons reasons // what the audit did not see
@@ -44,15 +52,33 @@ type Transaction struct {
 	finished bool
 }
 
-// Request takes the request's body, when all of it has come or no more will;
-// cut says why it is not whole. It keeps no reference to body, and returns the
-// event time of the arrival.
+// Arrived says that the request has arrived: all of its body has come, or no
+// more will.
+func (t *Transaction) Arrived(at time.Time) {
+	if t.arrival == nil {
+		t.arrival = t.engine.turn(at)
+	}
+}
+
+// Ended says that the exchange has ended.
+func (t *Transaction) Ended(at time.Time) {
+	if t.end == nil {
+		t.end = t.engine.turn(at)
+	}
+}
+
+// Request takes the request's body; cut says why it is not whole. It keeps no
+// reference to body, and returns the event time of the arrival, which is at
+// unless Arrived was called before.
 func (t *Transaction) Request(body []byte, at time.Time, cut dialect.Reason) time.Time {
+	t.Arrived(at)
 	var own, history []fingerprint.Print
 	t.contain(func() { own, history = t.read(body, cut) })
-	t.start = t.engine.event(at, func(at time.Time) {
+	t.arrived = true
+	t.engine.take(t.arrival, func(at time.Time) {
 		t.contain(func() { t.arrive(own, history, at) })
 	})
+	t.start = t.arrival.at
 	return t.start
 }
 
@@ -157,12 +183,17 @@ func (t *Transaction) Append(b []byte, at time.Time) {
 }
 
 // Finish ends the exchange; cut says why the response is not whole. It
-// returns the event time of the end.
+// returns the event time of the end, which is at unless Ended was called
+// before.
 func (t *Transaction) Finish(at time.Time, cut dialect.Reason) time.Time {
 	if t.finished {
 		return at
 	}
 	t.finished, t.over = true, true
+	if t.arrival != nil && !t.arrived { // nobody else may wait for it
+		t.engine.take(t.arrival, func(time.Time) {})
+	}
+	t.Ended(at)
 	if t.status != 0 {
 		t.reasons.add(cut)
 	}
@@ -192,12 +223,13 @@ func (t *Transaction) Finish(at time.Time, cut dialect.Reason) time.Time {
 			t.model = info.Model
 		}
 	})
-	end := t.engine.event(at, func(at time.Time) {
+	t.engine.take(t.end, func(at time.Time) {
 		t.contain(func() {
 			t.conclude(at)
 			t.engine.queue.put(t.x.Tenant, info.Queued, t.own)
 		})
 	})
+	end := t.end.at
 	t.report(end)
 	t.summarise(end)
 	return end

@@ -29,11 +29,11 @@ func (anthropicMessages) About() About {
 
 // Match wants a version before /messages: OpenAI's threads have messages too.
 func (anthropicMessages) Match(method, path string) bool {
-	s := segments(path)
+	s, i := ends(path), 0
 	if at(s, 0) == "count_tokens" {
-		s = s[:len(s)-1]
+		i = 1
 	}
-	return method == "POST" && at(s, 0) == "messages" && (isVersion(at(s, 1)) || at(s, 1) == "anthropic")
+	return method == "POST" && at(s, i) == "messages" && (isVersion(at(s, i+1)) || at(s, i+1) == "anthropic")
 }
 
 func (anthropicMessages) Prompt(body []byte, _ string, h Header) (Prompt, error) {
@@ -78,7 +78,7 @@ func (anthropicComplete) About() About {
 }
 
 func (anthropicComplete) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	return method == "POST" && at(s, 0) == "complete" && isVersion(at(s, 1))
 }
 
@@ -106,7 +106,7 @@ func (anthropicBatches) About() About {
 }
 
 func (anthropicBatches) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	switch method {
 	case "POST":
 		return at(s, 0) == "batches" && at(s, 1) == "messages"
@@ -117,7 +117,7 @@ func (anthropicBatches) Match(method, path string) bool {
 }
 
 func (anthropicBatches) Prompt(body []byte, path string, h Header) (Prompt, error) {
-	s := segments(path)
+	s := ends(path)
 	if at(s, 0) == "results" {
 		return Prompt{Poll: at(s, 1), Unseen: []Reason{ReasonStored}}, nil
 	}

@@ -21,7 +21,7 @@ func (openAIAudio) About() About {
 }
 
 func (openAIAudio) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	return method == "POST" && at(s, 1) == "audio" && (at(s, 0) == "transcriptions" || at(s, 0) == "translations")
 }
 
@@ -30,7 +30,7 @@ func (openAIAudio) Prompt(body []byte, path string, h Header) (Prompt, error) {
 	if h != nil {
 		contentType = h.Get("Content-Type")
 	}
-	api := "openai-audio-" + at(segments(path), 0)
+	api := "openai-audio-" + at(ends(path), 0)
 	if mediaType(contentType) != "multipart/form-data" {
 		return readRequest(api, deployment(path), body, h, func(r *request, v gjson.Result) {
 			for k, f := range v.All() {
@@ -141,7 +141,7 @@ func (openAISpeech) About() About {
 }
 
 func (openAISpeech) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	return method == "POST" && at(s, 1) == "audio" && at(s, 0) == "speech"
 }
 

@@ -11,7 +11,7 @@ import (
 // bedrockModel returns the model of a Bedrock path that ends with one of the
 // given actions, which is an id or an ARN, and whether it is such a path.
 func bedrockModel(path string, actions ...string) (string, bool) {
-	s := segments(path)
+	s := ends(path)
 	for _, a := range actions {
 		if at(s, 0) == a && at(s, 2) == "model" {
 			return at(s, 1), true
@@ -144,14 +144,12 @@ func readMakers(o *output, v gjson.Result) bool {
 	known := false
 	i := o.base
 	main := place{i, Content, blockMain}
-	list := func(v gjson.Result, text, finish string) {
+	list := func(where string, v gjson.Result, text, finish string) {
 		known = true
-		n := i
-		for _, e := range v.All() {
-			o.text(place{n, Content, blockMain}, text, e.Get(text))
-			o.finish(o.choice(n), e.Get(finish))
-			n++
-		}
+		o.each(where, v, func(n int, e gjson.Result) {
+			o.text(place{i + n, Content, blockMain}, text, e.Get(text))
+			o.finish(o.choice(i+n), e.Get(finish))
+		})
 	}
 	for k, f := range v.All() {
 		switch k.Str {
@@ -163,7 +161,7 @@ func readMakers(o *output, v gjson.Result) bool {
 		case "inputTextTokenCount":
 			o.info.PromptTokens = max(o.info.PromptTokens, count(f))
 		case "results":
-			list(f, "outputText", "completionReason")
+			list("results", f, "outputText", "completionReason")
 		case "generation": // Llama
 			o.text(main, "generation", f)
 			known = true
@@ -174,14 +172,14 @@ func readMakers(o *output, v gjson.Result) bool {
 		case "generation_token_count":
 			o.info.CompletionTokens = max(o.info.CompletionTokens, count(f))
 		case "outputs": // Mistral
-			list(f, "text", "stop_reason")
+			list("outputs", f, "text", "stop_reason")
 		case "generations": // Cohere
-			list(f, "text", "finish_reason")
+			list("generations", f, "text", "finish_reason")
 		case "text":
 			o.text(main, "text", f)
 			known = true
 		case "completions": // AI21
-			list(f, "data.text", "finishReason.reason")
+			list("completions", f, "data.text", "finishReason.reason")
 		case "embedding", "embeddings", "embeddingsByType":
 			known = true
 		}

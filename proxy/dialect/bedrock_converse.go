@@ -91,11 +91,7 @@ func readConverse(o *output, v gjson.Result) bool {
 			if !f.Get("message").IsObject() {
 				continue
 			}
-			i := 0
-			for _, b := range f.Get("message.content").All() {
-				readConverseBlock(o, i, b)
-				i++
-			}
+			o.each("output.message.content", f.Get("message.content"), func(i int, b gjson.Result) { readConverseBlock(o, i, b) })
 			known = true
 		case "stopReason":
 			o.finish(o.choice(o.base), f)

@@ -38,7 +38,6 @@ import (
 	"math"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 const (
@@ -106,7 +105,7 @@ func (c *canon) skip() {
 // value writes the value that src[i:] begins with.
 func (c *canon) value(depth int) {
 	c.skip()
-	if c.i == len(c.src) || c.objects > maxCanonical {
+	if c.i >= len(c.src) || c.objects > maxCanonical {
 		return
 	}
 	switch c.src[c.i] {
@@ -127,20 +126,20 @@ func (c *canon) value(depth int) {
 }
 
 // quoted returns the text of the string that src[i:] begins with.
-func (c *canon) quoted() string {
+func (c *canon) quoted() []byte {
 	end := endOfString(c.src, c.i)
-	raw := view(c.src[min(c.i+1, end):end])
+	raw := c.src[min(c.i+1, end):end]
 	c.i = min(end+1, len(c.src))
-	if strings.IndexByte(raw, '\\') < 0 {
+	if bytes.IndexByte(raw, '\\') < 0 {
 		return raw
 	}
-	return unescape(raw)
+	return []byte(unescape(view(raw)))
 }
 
 // text writes a string.
-func (c *canon) text(s string) {
+func (c *canon) text(s []byte) {
 	if len(s) >= shortString {
-		sum := sha256.Sum256([]byte(s))
+		sum := sha256.Sum256(s)
 		c.buf = append(append(c.buf, 'S'), sum[:]...)
 		return
 	}
@@ -207,7 +206,7 @@ func (c *canon) object(depth int) {
 			c.i++
 			continue
 		}
-		name := c.quoted()
+		name := view(c.quoted())
 		c.skip()
 		c.i++ // the colon
 		c.skip()

@@ -100,6 +100,9 @@ func withoutNulls(v any) any {
 // TestCanonicalIsBounded digests bodies that are nothing but objects, members
 // or nesting.
 func TestCanonicalIsBounded(t *testing.T) {
+	if raceEnabled {
+		t.Skip("it takes long, and has nothing to race")
+	}
 	many := []byte(`{"a":[` + strings.Repeat(`{},`, maxCanonical) + `{}]}`)
 	if canonical("", "", many) != [32]byte{} {
 		t.Error("a body of too many objects has a digest")

@@ -18,7 +18,7 @@ func (cohereV2) About() About {
 }
 
 func (cohereV2) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	return method == "POST" && at(s, 0) == "chat" && at(s, 1) == "v2"
 }
 
@@ -92,18 +92,12 @@ func readCohereMessage(o *output, v gjson.Result) {
 		}
 		return
 	}
-	i := 0
-	for _, part := range m.Get("content").All() {
+	o.each("message.content", m.Get("content"), func(i int, part gjson.Result) {
 		o.text(place{o.base, Content, i}, "content[].text", part.Get("text"))
 		o.text(place{o.base, Reasoning, i}, "content[].thinking", part.Get("thinking"))
-		i++
-	}
+	})
 	o.text(place{o.base, Reasoning, secondBlock}, "tool_plan", m.Get("tool_plan"))
-	i = 0
-	for _, c := range m.Get("tool_calls").All() {
-		cohereCall(o, i, c)
-		i++
-	}
+	o.each("message.tool_calls", m.Get("tool_calls"), func(i int, c gjson.Result) { cohereCall(o, i, c) })
 	o.finish(o.choice(o.base), v.Get("finish_reason"))
 	readCohereUsage(o, v.Get("usage"))
 }
@@ -138,7 +132,7 @@ func (cohereV1) About() About {
 }
 
 func (cohereV1) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	if method != "POST" || at(s, 1) != "v1" {
 		return false
 	}
@@ -218,12 +212,11 @@ func cohereWhole(o *output, v gjson.Result) bool {
 			o.whole(place{o.base, Content, blockMain}, k.Str, f)
 			known = true
 		case "generations":
-			i := o.base
-			for _, g := range f.All() {
+			o.each("generations", f, func(i int, g gjson.Result) {
+				i += o.base
 				o.whole(place{i, Content, blockMain}, "generations[].text", g.Get("text"))
 				o.finish(o.choice(i), g.Get("finish_reason"))
-				i++
-			}
+			})
 			known = true
 		case "tool_calls":
 			cohereCalls(o, f)

@@ -82,12 +82,10 @@ type Prompt struct {
 
 // asked is what a request says about its own response.
 type asked struct {
-	echo     []string // texts that the answers begin with, by choice/perEcho
-	perEcho  int      // answers to each of these; 0 means 1
-	steps    []step   // of AI Gateway's universal endpoint
-	plain    bool     // the response may be plain text
-	nothing  bool     // the request is of no API that holds text
-	schemaOf string   // which of the APIs that share a path it is, if it says so
+	echo    []string // texts that the answers begin with, by choice/perEcho
+	perEcho int      // answers to each of these; 0 means 1
+	steps   []step   // of AI Gateway's universal endpoint
+	nothing bool     // the request is of no API that holds text
 }
 
 // Delta is one piece of response text, decoded, in arrival order. Its text is

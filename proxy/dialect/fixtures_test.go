@@ -7,6 +7,7 @@ import (
 	"compress/gzip"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -14,7 +15,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -139,7 +139,7 @@ func readTrace(b []byte) ([]recording, error) {
 	head, b, _ := bytes.Cut(b, []byte("\n"))
 	var n, m int
 	if _, err := fmt.Sscan(string(head), &n, &m); err != nil || n+m > len(b) {
-		return nil, fmt.Errorf("a bad head %q: %v", head, err)
+		return nil, fmt.Errorf("a bad head %q: %w", head, err)
 	}
 	req, err := http.ReadRequest(bufio.NewReader(bytes.NewReader(b[:n])))
 	if err != nil {
@@ -309,9 +309,7 @@ func decode(d Decoder, body []byte, cut func() int) answer {
 	}
 	deltas, err := d.Finish(deltas)
 	a := answer{Places: merge(deltas), Info: d.Info()}
-	if err != nil {
-		a.Err = err.(*Error)
-	}
+	a.Err = errorIn(err)
 	return a
 }
 
@@ -349,16 +347,11 @@ func (a answer) textAt(choice int, c Channel) string {
 	return s
 }
 
-// choices returns the indexes of all choices with text.
-func (a answer) choices() []int {
-	var all []int
-	for _, d := range a.Places {
-		if !slices.Contains(all, d.Choice) {
-			all = append(all, d.Choice)
-		}
-	}
-	slices.Sort(all)
-	return all
+// errorIn returns the dialect's error that err is, or nil.
+func errorIn(err error) *Error {
+	var e *Error
+	errors.As(err, &e)
+	return e
 }
 
 // header is a Header for tests. Its names are in the canonical form.

@@ -46,6 +46,9 @@ func isAccount(s string) bool {
 // passedOn returns the path that a provider's own API has for what a path of
 // the gateway asks of it, or "" if it asks no provider.
 func passedOn(path string) string {
+	if strings.Count(path, "/") < 4 {
+		return ""
+	}
 	s := segments(path)
 	for i := 0; i+4 < len(s); i++ {
 		if s[i] != "v1" {
@@ -86,7 +89,7 @@ func providerPath(provider string, rest []string) string {
 
 // universal says whether a path is that of the universal endpoint.
 func universal(path string) bool {
-	s := segments(path)
+	s := ends(path)
 	return at(s, 2) == "v1" && isAccount(at(s, 1))
 }
 

@@ -31,7 +31,7 @@ func (gemini) About() About {
 
 // modelAction splits the last segment of a path into model and action.
 func modelAction(path string) (model, action string) {
-	model, action, ok := strings.Cut(at(segments(path), 0), ":")
+	model, action, ok := strings.Cut(at(ends(path), 0), ":")
 	if !ok {
 		return "", ""
 	}
@@ -135,11 +135,7 @@ func (g *google) known(o *output, v gjson.Result) bool {
 		case "modelVersion":
 			name(&o.info.Model, f)
 		case "candidates":
-			pos := 0
-			for _, c := range f.All() {
-				g.candidate(o, pos, c)
-				pos++
-			}
+			o.each("candidates", f, func(pos int, c gjson.Result) { g.candidate(o, pos, c) })
 			known = true
 		case "usageMetadata":
 			if n := f.Get("promptTokenCount"); n.Exists() {
@@ -200,9 +196,7 @@ func (g *google) candidate(o *output, pos int, v gjson.Result) {
 	}
 	i += o.base
 	c := o.choice(i)
-	for _, part := range v.Get("content.parts").All() {
-		g.part(o, i, part)
-	}
+	o.each("candidates[].content.parts", v.Get("content.parts"), func(_ int, part gjson.Result) { g.part(o, i, part) })
 	if f := enum(v.Get("finishReason"), finishReasons); f != "" {
 		c.finished = true
 		if o.info.FinishReason == "" {
@@ -213,6 +207,10 @@ func (g *google) candidate(o *output, pos int, v gjson.Result) {
 
 // part reads one part of candidate i.
 func (g *google) part(o *output, i int, v gjson.Result) {
+	if !v.IsObject() {
+		o.misfit("parts[]", v)
+		return
+	}
 	thought := v.Get("thought").Type == gjson.True
 	known := false
 	for k, f := range v.All() {

@@ -27,7 +27,7 @@ func (generate) About() About {
 }
 
 func (generate) Match(method, path string) bool {
-	return (method == "POST" || method == "PUT") && at(segments(path), 0) == "generate"
+	return (method == "POST" || method == "PUT") && at(ends(path), 0) == "generate"
 }
 
 func (generate) Prompt(body []byte, _ string, h Header) (Prompt, error) {

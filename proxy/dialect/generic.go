@@ -30,7 +30,7 @@ func (generic) About() About {
 }
 
 func (generic) Match(method, path string) bool {
-	return method == "POST" && at(segments(path), 0) != "graphql"
+	return method == "POST" && at(ends(path), 0) != "graphql"
 }
 
 const (

@@ -124,5 +124,5 @@ func reason(err error) Reason {
 	if err == nil {
 		return ""
 	}
-	return err.(*Error).Reason
+	return errorIn(err).Reason
 }

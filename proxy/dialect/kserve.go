@@ -12,7 +12,7 @@ import (
 // kserveModel returns the model of a path of the KServe protocol that ends with
 // one of the actions, and whether it is such a path.
 func kserveModel(path string, actions ...string) (string, bool) {
-	s := segments(path)
+	s := ends(path)
 	if !slices.Contains(actions, at(s, 0)) {
 		return "", false
 	}

@@ -16,7 +16,7 @@ func (llamaCPP) About() About {
 }
 
 func (llamaCPP) Match(method, path string) bool {
-	switch at(segments(path), 0) {
+	switch at(ends(path), 0) {
 	case "completion", "completions", "infill":
 		return method == "POST"
 	}
@@ -24,7 +24,7 @@ func (llamaCPP) Match(method, path string) bool {
 }
 
 func (llamaCPP) Prompt(body []byte, path string, h Header) (Prompt, error) {
-	return readRequest("llama.cpp-"+at(segments(path), 0), "", body, h, func(r *request, v gjson.Result) {
+	return readRequest("llama.cpp-"+at(ends(path), 0), "", body, h, func(r *request, v gjson.Result) {
 		for k, f := range v.All() {
 			switch k.Str {
 			case "prompt":

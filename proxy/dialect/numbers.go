@@ -18,7 +18,7 @@ func (embeddings) About() About {
 }
 
 func (embeddings) Match(method, path string) bool {
-	switch at(segments(path), 0) {
+	switch at(ends(path), 0) {
 	case "embeddings", "embed", "embedding", "embed_all", "embed_sparse", "pooling", "encode":
 		return method == "POST"
 	}
@@ -52,7 +52,7 @@ func (rerank) About() About {
 }
 
 func (rerank) Match(method, path string) bool {
-	switch at(segments(path), 0) {
+	switch at(ends(path), 0) {
 	case "rerank", "reranking", "score", "generative_scores", "classify", "moderations":
 		return method == "POST"
 	}
@@ -147,7 +147,7 @@ func (tokenizer) About() About {
 }
 
 func (tokenizer) Match(method, path string) bool {
-	switch at(segments(path), 0) {
+	switch at(ends(path), 0) {
 	case "tokenize", "detokenize", "apply-template", "render":
 		return method == "POST"
 	}
@@ -155,7 +155,7 @@ func (tokenizer) Match(method, path string) bool {
 }
 
 func (tokenizer) Prompt(body []byte, path string, h Header) (Prompt, error) {
-	return readRequest("tokenizer-"+at(segments(path), 0), "", body, h, func(r *request, v gjson.Result) {
+	return readRequest("tokenizer-"+at(ends(path), 0), "", body, h, func(r *request, v gjson.Result) {
 		for k, f := range v.All() {
 			switch k.Str {
 			case "content", "text":

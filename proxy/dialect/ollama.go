@@ -18,12 +18,12 @@ func (ollama) About() About {
 }
 
 func (ollama) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	return method == "POST" && at(s, 1) == "api" && (at(s, 0) == "chat" || at(s, 0) == "generate")
 }
 
 func (ollama) Prompt(body []byte, path string, h Header) (Prompt, error) {
-	return readRequest("ollama-"+at(segments(path), 0), "", body, h, func(r *request, v gjson.Result) {
+	return readRequest("ollama-"+at(ends(path), 0), "", body, h, func(r *request, v gjson.Result) {
 		r.prompt.Stream = v.Get("stream").Type != gjson.False
 		for k, f := range v.All() {
 			switch k.Str {
@@ -138,7 +138,7 @@ func (ollamaEmbed) About() About {
 }
 
 func (ollamaEmbed) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	return method == "POST" && at(s, 1) == "api" && (at(s, 0) == "embed" || at(s, 0) == "embeddings")
 }
 

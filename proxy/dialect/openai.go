@@ -11,7 +11,7 @@ func (openAIChat) Name() string { return "openai-chat" }
 
 // Match accepts any prefix before /chat/completions, which no other API uses.
 func (openAIChat) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	return method == "POST" && at(s, 0) == "completions" && at(s, 1) == "chat"
 }
 
@@ -45,7 +45,7 @@ func (openAICompletions) Name() string { return "openai-completions" }
 // Match wants a version, or the deployment of Azure, before /completions: by
 // itself that is also llama.cpp's own API.
 func (openAICompletions) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	if method != "POST" || at(s, 0) != "completions" {
 		return false
 	}

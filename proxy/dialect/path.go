@@ -21,13 +21,33 @@ func segments(path string) []string {
 	return all
 }
 
-// at returns the segment that is i from the end, or "".
-func at(segments []string, i int) string {
-	if i >= len(segments) {
-		return ""
+// lastSegments is the last segments of a path, the very last one first.
+type lastSegments [6]string
+
+// ends returns the last segments of an escaped URL path, decoded, without empty
+// ones. Unlike [segments] it allocates nothing for most paths, since every
+// dialect asks for them of every request.
+func ends(path string) (e lastSegments) {
+	for i := 0; i < len(e) && path != ""; {
+		n := strings.LastIndexByte(path, '/')
+		s := path[n+1:]
+		path = path[:max(n, 0)]
+		if s == "" {
+			continue
+		}
+		if strings.IndexByte(s, '%') >= 0 {
+			if d, err := url.PathUnescape(s); err == nil {
+				s = d
+			}
+		}
+		e[i] = s
+		i++
 	}
-	return segments[len(segments)-1-i]
+	return e
 }
+
+// at returns the segment that is i from the end, or "".
+func at(e lastSegments, i int) string { return e[i] }
 
 // isVersion says whether a path segment names a version, as v1 or v1beta do.
 func isVersion(s string) bool {

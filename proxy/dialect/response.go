@@ -163,6 +163,21 @@ func (o *output) add(p place, s string) {
 	}
 }
 
+// each has read read the elements of a list, which was found at where.
+func (o *output) each(where string, v gjson.Result, read func(i int, e gjson.Result)) {
+	if !v.IsArray() {
+		if !isNull(v) {
+			o.misfit(where, v)
+		}
+		return
+	}
+	i := 0
+	for _, e := range v.All() {
+		read(i, e)
+		i++
+	}
+}
+
 // finish notes a finish reason.
 func (o *output) finish(c *choice, v gjson.Result) {
 	if v.Type != gjson.String || v.Str == "" {

@@ -32,7 +32,7 @@ func (openAIResponses) About() About {
 }
 
 func (openAIResponses) Match(method, path string) bool {
-	s := segments(path)
+	s := ends(path)
 	switch method {
 	case "POST":
 		return at(s, 0) == "responses" || at(s, 1) == "responses" && (at(s, 0) == "compact" || at(s, 0) == "input_tokens") ||
@@ -44,7 +44,7 @@ func (openAIResponses) Match(method, path string) bool {
 }
 
 func (openAIResponses) Prompt(body []byte, path string, h Header) (Prompt, error) {
-	s := segments(path)
+	s := ends(path)
 	id := ""
 	if at(s, 2) == "responses" && at(s, 0) == "cancel" {
 		id = at(s, 1)

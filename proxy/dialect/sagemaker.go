@@ -21,7 +21,7 @@ func (sageMaker) About() About {
 }
 
 func (sageMaker) Match(method, path string) bool {
-	last := at(segments(path), 0)
+	last := at(ends(path), 0)
 	return method == "POST" && (last == "invocations" || last == "invocations-response-stream")
 }
 

@@ -30,19 +30,38 @@ func (s *shapes) known(o *output, v gjson.Result) bool {
 	if !v.IsObject() {
 		return false
 	}
-	switch t := v.Get("type").Str; {
+	// One walk over the fields, since this is asked of every event.
+	var kind, object, output, content gjson.Result
+	var candidates, stopped, completion bool
+	for k, f := range v.All() {
+		switch k.Str {
+		case "type":
+			kind = f
+		case "object":
+			object = f
+		case "output":
+			output = f
+		case "content":
+			content = f
+		case "candidates", "usageMetadata":
+			candidates = true
+		case "stop_reason":
+			stopped = true
+		case "completion":
+			completion = true
+		}
+	}
+	switch t := kind.Str; {
 	case t == "message_start", t == "message_delta", t == "message_stop", t == "ping", t == "message",
-		strings.HasPrefix(t, "content_block_"), t == "completion":
+		strings.HasPrefix(t, "content_block_"), t == "completion", stopped && (content.IsArray() || completion):
 		return s.anthropic.known(o, v)
 	case strings.HasPrefix(t, "response."):
 		s.responses.event(o, t, v)
 		return true
-	case v.Get("candidates").Exists(), v.Get("usageMetadata").Exists():
+	case candidates:
 		return s.google.known(o, v)
-	case v.Get("object").Str == "response", v.Get("output").IsArray() && v.Get("output.0.type").Exists():
+	case object.Str == "response", output.IsArray() && output.Get("0.type").Exists():
 		return s.responses.object(o, v)
-	case v.Get("stop_reason").Exists() && (v.Get("content").IsArray() || v.Get("completion").Exists()):
-		return s.anthropic.known(o, v)
 	}
 	return false
 }

@@ -23,20 +23,20 @@ func (textGeneration) About() About {
 }
 
 func (textGeneration) Match(method, path string) bool {
-	s := segments(path)
-	return method == "POST" && (len(s) == 0 || at(s, 0) == "generate_stream" || hubModel(s) != "")
+	s := ends(path)
+	return method == "POST" && (at(s, 0) == "" || at(s, 0) == "generate_stream" || hubModel(s) != "")
 }
 
 // hubModel returns the model that a path of the Inference API names, or "".
-func hubModel(s []string) string {
-	if at(s, 2) == "models" && (len(s) == 3 || at(s, 3) == "hf-inference") {
+func hubModel(s lastSegments) string {
+	if at(s, 2) == "models" && (at(s, 3) == "" || at(s, 3) == "hf-inference") {
 		return at(s, 1) + "/" + at(s, 0)
 	}
 	return ""
 }
 
 func (textGeneration) Prompt(body []byte, path string, h Header) (Prompt, error) {
-	s := segments(path)
+	s := ends(path)
 	return readRequest("tgi", hubModel(s), body, h, func(r *request, v gjson.Result) {
 		r.prompt.Stream = at(s, 0) == "generate_stream" || v.Get("stream").Type == gjson.True
 		r.textGeneration(v, at(s, 0) != "generate_stream")

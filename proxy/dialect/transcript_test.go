@@ -176,7 +176,7 @@ func writePrompt(w *bytes.Buffer, d Dialect, tr transcript) {
 		fmt.Fprintf(w, "  unseen %s\n", p.Unseen)
 	}
 	if err != nil {
-		fmt.Fprintf(w, "  error %s: %v\n", err.(*Error).Reason, err)
+		fmt.Fprintf(w, "  error %s: %v\n", errorIn(err).Reason, err)
 	}
 }
 

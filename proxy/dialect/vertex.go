@@ -69,8 +69,8 @@ func (vertexPredict) Match(method, path string) bool {
 	if method != "POST" {
 		return false
 	}
-	s := segments(path)
-	if len(s) == 1 && (s[0] == "vertex_generate" || s[0] == "vertex") {
+	s := ends(path)
+	if at(s, 1) == "" && (at(s, 0) == "vertex_generate" || at(s, 0) == "vertex") {
 		return true
 	}
 	_, action := modelAction(path)

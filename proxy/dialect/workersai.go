@@ -78,6 +78,9 @@ func (workersAI) Error(status int, message string, h Header) []byte {
 // the path that leaves it to the body, and whether path is a native one at all.
 // AI Gateway's own form is /workers-ai/{model}.
 func workersAIModel(path string) (string, bool) {
+	if !strings.Contains(path, "run") && !strings.Contains(path, "workers-ai") && !strings.Contains(path, "%") {
+		return "", false // most paths of other APIs
+	}
 	s := segments(path)
 	for i := range s {
 		switch {
@@ -185,7 +188,7 @@ func (w *workersAIAnswer) result(o *output, v gjson.Result, outer bool) {
 		return
 	}
 	i := o.base
-	var response, responses, id, status, text gjson.Result
+	var response, responses, id, status, text, segments gjson.Result
 	known := false
 	for k, f := range v.All() {
 		if readEnvelope(o, k.Str, f) {
@@ -206,6 +209,9 @@ func (w *workersAIAnswer) result(o *output, v gjson.Result, outer bool) {
 		case "text": // of speech
 			text = f
 			o.text(place{i, Content, blockMain}, "text", f)
+		case "segments":
+			segments = f
+			known = was
 		case "results": // of speech, in Deepgram's form
 			w.channels(o, f)
 		case "output":
@@ -226,7 +232,7 @@ func (w *workersAIAnswer) result(o *output, v gjson.Result, outer bool) {
 		}
 	}
 	if !text.Exists() {
-		for _, s := range v.Get("segments").All() {
+		for _, s := range segments.All() {
 			o.text(place{i, Content, blockMain}, "segments[].text", s.Get("text"))
 			known = true
 		}

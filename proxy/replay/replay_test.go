@@ -312,9 +312,9 @@ func TestScore(t *testing.T) {
 		finding("clean", "A", detectors.Final),
 	}, 10)
 	want := Score{
-		Leaks: 4, Caught: 1, Missed: []string{"half", "missed", "wrong donor"},
-		Clean: 6, False: []string{"clean", "wrong donor"},
-		Expected: 5, Found: 2, Wrong: 2,
+		Leaks: 4, Caught: 1, Clean: 6, False: 2, Expected: 5, Found: 2,
+		Missing: []string{"half:  of B", "missed: prompt_leak of A", "wrong donor:  of A"},
+		Wrong:   []string{"clean: prompt_leak of A", "wrong donor: prompt_leak of B"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

@@ -60,12 +60,12 @@ func ReadLabels(r io.Reader) ([]Label, error) {
 type Score struct {
 	Leaks    int      // exchanges that are expected to leak
 	Caught   int      // of them, those in which every expected finding is there
-	Missed   []string // and those that lack one
 	Clean    int      // exchanges that are expected clean
-	False    []string // exchanges with a finding that is neither expected nor allowed
+	False    int      // exchanges with a finding that is neither expected nor allowed
 	Expected int      // findings expected
 	Found    int      // of them, found
-	Wrong    int      // findings neither expected nor allowed
+	Missing  []string // and not found, as "exchange: kind of donor"
+	Wrong    []string // findings neither expected nor allowed, likewise
 }
 
 // Compare scores the final findings of a run over so many exchanges.
@@ -90,22 +90,25 @@ func Compare(labels []Label, findings []detectors.Finding, exchanges int) Score 
 	s := Score{Clean: exchanges}
 	for _, id := range slices.Sorted(maps.Keys(byExchange)) {
 		v := byExchange[id]
-		hits, wrong := v.count()
+		missing, wrong := v.missing(), v.wrong()
 		s.Expected += len(v.expect)
-		s.Found += hits
-		s.Wrong += wrong
-		if wrong > 0 {
-			s.False = append(s.False, id)
+		s.Found += len(v.expect) - len(missing)
+		for _, x := range missing {
+			s.Missing = append(s.Missing, fmt.Sprintf("%s: %s of %s", id, x.Kind, x.Donor))
+		}
+		for _, f := range wrong {
+			s.Wrong = append(s.Wrong, fmt.Sprintf("%s: %s of %s", id, f.Kind, f.Donor.Tenant))
+		}
+		if len(wrong) > 0 {
+			s.False++
 		}
 		if len(v.expect) == 0 {
 			continue
 		}
 		s.Leaks++
 		s.Clean--
-		if hits == len(v.expect) {
+		if len(missing) == 0 {
 			s.Caught++
-		} else {
-			s.Missed = append(s.Missed, id)
 		}
 	}
 	return s
@@ -117,29 +120,39 @@ type verdict struct {
 	found         []*detectors.Finding
 }
 
-// count returns how many expected findings were found, and how many findings
-// are wrong.
-func (v *verdict) count() (hits, wrong int) {
+// missing returns what is expected and was not found.
+func (v *verdict) missing() (out []Expected) {
 	for _, x := range v.expect {
-		if slices.ContainsFunc(v.found, x.matches) {
-			hits++
+		if !slices.ContainsFunc(v.found, x.matches) {
+			out = append(out, x)
 		}
 	}
+	return out
+}
+
+// wrong returns what was found and is neither expected nor allowed.
+func (v *verdict) wrong() (out []*detectors.Finding) {
 	for _, f := range v.found {
 		fits := func(x Expected) bool { return x.matches(f) }
 		if !slices.ContainsFunc(v.expect, fits) && !slices.ContainsFunc(v.allow, fits) {
-			wrong++
+			out = append(out, f)
 		}
 	}
-	return hits, wrong
+	return out
 }
 
 // Perfect says whether every expected finding is there, and no wrong one.
-func (s Score) Perfect() bool { return s.Found == s.Expected && s.Wrong == 0 }
+func (s Score) Perfect() bool { return len(s.Missing) == 0 && len(s.Wrong) == 0 }
 
-// Write prints the score.
+// Write prints the score, and each finding that is missing or wrong.
 func (s Score) Write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, "caught %d of %d, missed %d, false %d of %d clean exchanges; donors named %d of %d, wrong %d\n",
-		s.Caught, s.Leaks, len(s.Missed), len(s.False), s.Clean, s.Found, s.Expected, s.Wrong)
+		s.Caught, s.Leaks, s.Leaks-s.Caught, s.False, s.Clean, s.Found, s.Expected, len(s.Wrong))
+	for _, x := range s.Missing {
+		fmt.Fprintf(w, "  missing: %s\n", x)
+	}
+	for _, x := range s.Wrong {
+		fmt.Fprintf(w, "  wrong: %s\n", x)
+	}
 	return err
 }
