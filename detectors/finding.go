@@ -82,8 +82,8 @@ type Recipient struct {
 // Donor is whose text it is.
 type Donor struct {
 	Tenant   string `json:"tenant"`
-	Exchange string `json:"exchange"`
-	Part     string `json:"part"` // "prompt"
+	Exchange string `json:"exchange"` // that most of the passages came from; it may change until the finding is final
+	Part     string `json:"part"`     // "prompt"
 }
 
 // Evidence counts what the finding rests on. Words are counted from the
@@ -112,7 +112,7 @@ func (f *Finding) SetConfidence(c Confidence) {
 // the same id in every update, and when its exchange is replayed.
 func (f *Finding) setID() {
 	h := sha256.New()
-	for _, s := range []string{string(f.Kind), f.Detector, f.Recipient.Exchange, f.Recipient.Channel, f.Donor.Tenant, f.Donor.Exchange, f.Donor.Part} {
+	for _, s := range []string{string(f.Kind), f.Detector, f.Recipient.Exchange, f.Recipient.Channel, f.Donor.Tenant, f.Donor.Part} {
 		fmt.Fprintf(h, "%d:%s,", len(s), s)
 	}
 	fmt.Fprintf(h, "%d,%d", f.Recipient.Choice, f.Recipient.Block)

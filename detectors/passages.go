@@ -13,10 +13,11 @@ import (
 //
 // Every passage of the response is looked up. A hit is a passage that another
 // tenant's prompt introduced, that the recipient does not hold, and that fewer
-// tenants hold than make it common; see store.Match. Hits of one donor exchange that lie on one diagonal
-// (the same distance between the place in the response and the place in the
-// prompt, give or take three words, so that small edits do not cut a run) form
-// a chain; see chains.
+// tenants hold than make it common; see store.Match. Hits of one prompt that
+// lie on one diagonal (the same distance between the place in the response and
+// the place in the prompt, give or take three words, so that small edits do
+// not cut a run) form a chain, and so do overlapping hits of several prompts of
+// one tenant; see chain.
 //
 // One hit alone happens by chance, in about one of a thousand innocent answers.
 // Two that nearly coincide still do: on 12,000 real answers by as many tenants
@@ -27,7 +28,10 @@ import (
 //
 // One chain is probable: a public text that only one tenant happens to have
 // sent looks the same. Two chains of one donor that do not overlap, neither in
-// the response nor in the prompt, are confirmed.
+// the response nor in the prompts, are confirmed.
+//
+// There is one finding for each donor and block of a channel. It names the
+// exchange that most of the passages came from.
 type Passages struct{}
 
 // Sizes of the passage detector, in words.
@@ -144,7 +148,7 @@ func (s *passageScan) match(t *stream, from int, end time.Time) {
 		case s.x.Own(t.prints[at]):
 			continue
 		}
-		t.chains.add(t.prints[at], at, m)
+		t.chains.add(t.prints[at], at, &m)
 	}
 }
 
@@ -157,8 +161,9 @@ func (s *passageScan) finding(t *stream, d *donor) (f Finding, ok bool) {
 			Tenant: s.x.Tenant, Exchange: s.x.ID, Choice: s.choice,
 			Channel: t.channel, Block: t.block,
 		},
-		Donor: Donor{Tenant: d.tenant, Exchange: d.exchange, Part: "prompt"},
+		Donor: Donor{Tenant: d.tenant, Part: "prompt"},
 	}
+	passages := map[string]int{} // by exchange
 	for i := range d.chains {
 		c := &d.chains[i]
 		if !c.leak(t) {
@@ -167,6 +172,11 @@ func (s *passageScan) finding(t *stream, d *donor) (f Finding, ok bool) {
 		f.Evidence.CoveredWords += c.covered
 		f.Evidence.Passages += len(c.prints)
 		f.Prints = append(f.Prints, c.prints...)
+		for _, x := range c.exchanges {
+			if passages[x]++; passages[x] > passages[f.Donor.Exchange] {
+				f.Donor.Exchange = x
+			}
+		}
 		if c.run > f.Evidence.RunWords {
 			f.Evidence.RunWords = c.run
 			f.Recipient.Offset = int(c.runStart)
@@ -184,8 +194,8 @@ func (s *passageScan) finding(t *stream, d *donor) (f Finding, ok bool) {
 	return f, true
 }
 
-// independent says whether two chains of the donor's exchange, in whatever
-// channels of the choice, overlap neither in the response nor in the prompt.
+// independent says whether two chains of the donor, in whatever channels of
+// the choice, overlap neither in the response nor in the prompts.
 func (s *passageScan) independent(of *donor) bool {
 	type placed struct {
 		stream *stream
@@ -193,7 +203,7 @@ func (s *passageScan) independent(of *donor) bool {
 	}
 	var leaks []placed
 	for _, t := range s.streams {
-		d := t.chains.donors[of.exchange]
+		d := t.chains.donors[of.tenant]
 		if d == nil {
 			continue
 		}
@@ -206,7 +216,7 @@ func (s *passageScan) independent(of *donor) bool {
 	for i, a := range leaks {
 		for _, b := range leaks[:i] {
 			apart := a.stream != b.stream || a.from >= b.to || b.from >= a.to
-			if apart && (a.donorFrom >= b.donorTo || b.donorFrom >= a.donorTo) {
+			if apart && !a.shares(b.chain) {
 				return true
 			}
 		}

@@ -240,6 +240,23 @@ func TestArrival(t *testing.T) {
 	}
 }
 
+// A text that is sent again with more belongs to two prompts: what was there
+// before to the first, what is new to the second. A run over the seam is found.
+func TestTextSentAgainWithMore(t *testing.T) {
+	rnd := seeded(t)
+	for range 300 {
+		before, more := words(rnd, 60), words(rnd, 60)
+		s := shelf{}
+		s.put("A", "ex-2", before+" "+more)
+		s.put("A", "ex-1", before)
+		run := part(before, 45, 15) + " " + part(more, 0, 15)
+		got := scan(s, rnd, nil, words(rnd, 30)+" "+run+" "+words(rnd, 30)).last
+		if len(got) != 1 || got[0].Donor.Tenant != "A" || got[0].Donor.Exchange == "" {
+			t.Fatalf("got %+v, want one leak of A's", got)
+		}
+	}
+}
+
 // What was told early and then became common is withdrawn.
 func TestWithdrawn(t *testing.T) {
 	rnd := seeded(t)
