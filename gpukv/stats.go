@@ -46,8 +46,8 @@ func (c *Cluster) Stats() Stats {
 	s := Stats{
 		PageSize:  p.pool.size,
 		Window:    c.window,
-		Prefill:   p.role.stats(p.pool, p.limit, p.running, queued),
-		Decode:    d.role.stats(d.pool, d.limit, len(d.batch), len(d.prealloc)+len(d.transfer)+len(d.waiting)),
+		Prefill:   p.stats(p.pool, p.limit, p.running, queued),
+		Decode:    d.stats(d.pool, d.limit, len(d.batch), len(d.prealloc)+len(d.transfer)+len(d.waiting)),
 		Finished:  c.served,
 		Refused:   c.refusals,
 		Cancelled: c.cancelled,

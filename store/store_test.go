@@ -146,7 +146,6 @@ type told struct {
 	tenant string
 	kind   Kind
 	second int
-	seen   int // when the text was last seen
 }
 
 func (m *model) add(n, second int, tenant string, k Kind) {

@@ -167,7 +167,7 @@ func (f *demoFlags) drive(ctx context.Context, out io.Writer, s *sidecar, engine
 	if err != nil {
 		return replay.Score{}, fmt.Errorf("ground truth: %w", err)
 	}
-	score := replay.Compare(truth, watch.tally.findings, traffic.total())
+	score := replay.Compare(truth, watch.findings, traffic.total())
 	traffic.print(out)
 	fmt.Fprintf(out, "\nWhat the sidecar saw, %.1f s after the start:\n", took.Seconds())
 	watch.tally.print(out)

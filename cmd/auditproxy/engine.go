@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/http"
 	"slices"
 	"strings"
 
@@ -112,8 +111,7 @@ func (f *engineFlags) start(address string, logger *slog.Logger) (*sim.Engine, *
 	if err != nil {
 		return nil, nil, err
 	}
-	var h http.Handler = e.Handler()
-	srv, err := listen("--listen", address, h, logger)
+	srv, err := listen("--listen", address, e.Handler(), logger)
 	if err != nil {
 		e.Close()
 		return nil, nil, err
