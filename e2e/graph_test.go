@@ -30,7 +30,7 @@ var house = []room{
 	{pkg: "proxy", ours: []string{"proxy/audit", "proxy/dialect"}, http: true},
 	{pkg: "gpukv"},
 	{pkg: "sim", ours: []string{"gpukv"}, http: true},
-	{pkg: "cmd/auditproxy", ours: []string{"fingerprint", "store", "detectors", "proxy", "proxy/admin", "proxy/audit", "proxy/replay", "gpukv", "sim"}, http: true},
+	{pkg: "cmd/auditproxy", ours: []string{"fingerprint", "store", "detectors", "proxy", "proxy/admin", "proxy/audit", "proxy/dialect", "proxy/replay", "gpukv", "sim"}, http: true},
 	{pkg: "e2e"},
 }
 

@@ -253,7 +253,7 @@ func TestEndless(t *testing.T) {
 		{"lines", l, `{"a":"`, func() int { return cap(l.line) }, MaxEvent},
 		{"elements", e, `[{"a":"`, func() int { return cap(e.element) }, MaxEvent},
 		{"frames", f, string(frame), func() int { return cap(f.buf) }, MaxEvent},
-		{"plain", p, "", func() int { return len(p.texts.held) }, 0},
+		{"plain", p, "", func() int { return cap(p.tail) }, 16},
 	} {
 		tt.d.Append(nil, []byte(tt.begin))
 		most := 0
