@@ -74,11 +74,12 @@ func (c *call) serve(r *http.Request) {
 	}
 	wake := make(chan struct{}, 1)
 	choices := make([]choice, 0, len(c.prompts)*c.n)
-	sent := 0
+	label := Label{Exchange: c.id, Tenant: c.tenant, Expect: []Leak{}}
 	var f *refusal
 	for _, parts := range c.prompts {
 		tokens := c.e.encode(tenant, parts)
-		sent += len(tokens)
+		label.PromptTokens += len(tokens)
+		label.Oversized = label.Oversized || c.e.oversized(len(tokens))
 		for range c.n {
 			if f != nil {
 				continue // the words of all prompts are entered all the same
@@ -92,23 +93,16 @@ func (c *call) serve(r *http.Request) {
 			choices = append(choices, choice{s: s})
 		}
 	}
-	label := Label{
-		Exchange: c.id, Tenant: c.tenant, PromptTokens: sent, Expect: []Leak{},
-		Oversized: c.e.oversized(sent / len(c.prompts)),
-	}
-	for gone := false; ; {
-		if f == nil && !gone {
-			var done bool
-			f, done = c.pass(choices, &label, tenant, start)
-			gone = f == nil && c.reply.flush() != nil
-			if done {
-				return
-			}
-		}
-		if f != nil || gone {
+	for listens := true; f == nil && listens; {
+		var done bool
+		if f, done = c.pass(choices, &label, tenant, start); f != nil {
 			break
 		}
-		gone = !await(r.Context(), wake)
+		listens = c.reply.flush() == nil
+		if done {
+			return
+		}
+		listens = listens && await(r.Context(), wake)
 	}
 	c.abandon(choices, wake)
 	if f != nil {

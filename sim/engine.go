@@ -71,22 +71,6 @@ type Options struct {
 
 const defaultModel = "@cf/zai-org/glm-5.3"
 
-// The induction head of the engine. See gpukv.Induction for what they mean, and
-// writer for the length of answers.
-//
-// One token of context is enough to find a source. The background model says the
-// same things to everybody, so with a longer context the best match would nearly
-// always be an older answer, and prompts would hardly ever be read.
-const (
-	inductionMatch  = 1
-	inductionRunMin = 48
-	inductionRunMax = 120
-	inductionRunEnd = 1. / 40
-	inductionGapMin = 4
-	inductionGapMax = 16
-	inductionGapEnd = 1. / 6
-)
-
 func (o Options) complete() (Options, error) {
 	for _, f := range []struct {
 		name  string

@@ -45,7 +45,7 @@ func (c *content) UnmarshalJSON(b []byte) error {
 	}
 	for i := range parts {
 		if parts[i].Type != "text" {
-			return fmt.Errorf("content part %d is of type %q: the model reads text only", i, parts[i].Type)
+			return fmt.Errorf("content part %d is no text, and the model reads nothing else", i)
 		}
 		*c = append(*c, parts[i].Text)
 	}

@@ -10,14 +10,16 @@ import (
 	"unicode/utf8"
 )
 
-// Handler returns the engine's HTTP server: Workers AI and OpenAI routes for
-// tenants, SGLang's routes for operators, and /sim/labels for the ground truth.
+// Handler returns the engine's HTTP server: the routes of Workers AI, OpenAI,
+// Anthropic, Gemini, Ollama and SGLang for tenants, SGLang's for operators, and
+// /sim/labels for the ground truth.
 //
 // The tenant of a request is the account in the URL, else the bearer token, else
-// "anonymous". The label of its answer goes by the X-Request-Id header if the
-// client sent a sane one (1 to 128 letters, digits, '-', '_', '.' and ':'), else
-// by the id that the engine gives the response. Either way the response says it
-// in X-Request-Id.
+// the key in X-Api-Key or X-Goog-Api-Key, else "anonymous". The label of its
+// answer goes by the X-Request-Id header if the client sent a sane one (1 to 128
+// letters, digits, '-', '_', '.' and ':'), else by the rid of SGLang's route,
+// else by the id that the engine gives the response. In every case the response
+// says it in X-Request-Id.
 func (e *Engine) Handler() http.Handler {
 	mux := http.NewServeMux()
 	route := func(pattern string, h http.HandlerFunc) {
@@ -31,6 +33,13 @@ func (e *Engine) Handler() http.Handler {
 	route("POST /client/v4/accounts/{account}/ai/v1/chat/completions", e.chatCompletions)
 	route("POST /v1/chat/completions", e.chatCompletions)
 	route("POST /v1/completions", e.completions)
+	route("POST /client/v4/accounts/{account}/ai/v1/messages", e.anthropicMessages)
+	route("POST /v1/messages", e.anthropicMessages)
+	route("POST /v1beta/models/{call...}", e.generateContent)
+	route("POST /api/chat", e.ollamaChat)
+	route("POST /api/generate", e.ollamaGenerate)
+	route("POST /generate", e.generate)
+	route("PUT /generate", e.generate)
 	route("GET /v1/models", e.models)
 	route("GET /server_info", e.serverInfo)
 	route("GET /get_server_info", e.serverInfo)
@@ -69,6 +78,11 @@ func tenantOf(r *http.Request) string {
 	if name == "" {
 		if scheme, token, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "Bearer") {
 			name = strings.TrimSpace(token)
+		}
+	}
+	for _, header := range [...]string{"X-Api-Key", "X-Goog-Api-Key"} {
+		if name == "" {
+			name = r.Header.Get(header)
 		}
 	}
 	if name == "" {

@@ -25,7 +25,7 @@ Begin with the line "Reply:" and keep below one hundred and twenty words. Then w
 
 // agentScaffold is the system prompt of a coding agent for one session.
 func agentScaffold(rnd *rand.Rand) string {
-	id := fmt.Sprintf("%08x-%04x-4%03x-%012x", rnd.Uint32(), rnd.Uint32()>>16, rnd.Uint32()>>20, rnd.Uint64()>>16)
+	id := fmt.Sprintf("%08x-%04x-4%03x-%04x-%012x", rnd.Uint32(), rnd.Uint32()>>16, rnd.Uint32()>>20, 0x8000|rnd.Uint32()>>18, rnd.Uint64()>>16)
 	return `You are Ferryman, an autonomous coding agent that works in a checkout of the user's repository.
 
 Session ` + id + ` (build 7.` + fmt.Sprint(rnd.IntN(40)) + `). Quote this session in every commit trailer.

@@ -95,8 +95,8 @@ func (p *plan) conversation(it *item) chatText {
 // excerpt returns a long piece of the tenant's archive that is ordinary still.
 func (p *plan) excerpt(t *tenant, rnd *rand.Rand) string {
 	doc := t.doc()
-	share := min(1, (0.1+(longShare-0.1)*rnd.Float64())*float64(p.w.Pool)/float64(t.tokens))
-	n := int(share * float64(len(doc)))
+	tokens := float64(p.longest()) * (1 + 5*rnd.Float64()) / 6
+	n := int(min(1, tokens/float64(t.tokens)) * float64(len(doc)))
 	from := rnd.IntN(len(doc) - n + 1)
 	return wholeLines(doc, from, from+n)
 }

@@ -139,9 +139,6 @@ func (e *Engine) judge(l *Label, victim uint32, answers []answer) {
 		j.scan(words)
 		e.origins.addAnswer(words)
 	}
-	if l.Oversized && debugJudge != nil {
-		debugJudge(e, l, victim, answers)
-	}
 	for k := range j.expect {
 		if l.Aborted {
 			j.allow[k] = true
@@ -260,5 +257,3 @@ func (e *Engine) grown(a, b gpukv.Token) bool {
 	ga, gb := e.vocabulary.glue(a), e.vocabulary.glue(b)
 	return ga&glueRight != 0 && gb&glueLeft != 0 && ga&glueNever == 0 && gb&glueNever == 0
 }
-
-var debugJudge func(e *Engine, l *Label, victim uint32, answers []answer)

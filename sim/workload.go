@@ -9,16 +9,23 @@ package sim
 // a good part of them the same for everybody. The rest carries text: notes, mails
 // and records that belong to the tenant, excerpts of public documents, code under
 // an agent's scaffold, turns of conversations whose history holds the answers that
-// really came. A few are long: up to three fifths of what the prefill pool
-// holds. Tenants come in bursts; some requests are sent twice, some clients leave
-// in the middle of an answer.
+// really came. Some are long: up to three fifths of what the prefill pool holds,
+// or 131,072 tokens. Tenants come in bursts; some requests are sent twice, some
+// clients leave in the middle of an answer.
 //
 // Oversized requests belong to the tenants that have an archive: one document,
 // longer than the pool and shorter than the window, which goes along with every
 // question about it, as agents and chat clients do. They begin when the warm-up
 // is over and are spread over the rest of the day. By then the decode pool must
-// have wrapped, or its pages are still empty: a pool of the incident's size wraps
-// after 30 to 40 of 3,000 requests, since long ones count most.
+// have wrapped, or its pages are still empty. It does within 40 requests when the
+// sizes are divided by 64, and within 400 at full size, where long requests are
+// longer.
+//
+// How long answers are, and how much of the traffic is shared, is chosen such
+// that at a divisor of 64 each of the 155 answers to oversized prompts, of 700 to
+// 830 tokens, holds some foreign words legibly. It was measured on seeds 1 to 40
+// with 1, 4 and 8 clients: one run of 120 had 154. Nothing sees to it; a page
+// table may by chance hold the victim's own text, or what everybody sends.
 
 import (
 	"fmt"
@@ -40,8 +47,8 @@ type Workload struct {
 	Ordinary int
 	// Oversized is how many requests don't. 0 means 155, below 0 means none.
 	Oversized int
-	// Divisor divides Window and Pool. 0 means 1. Beyond 128 there is hardly room
-	// for an answer between the two.
+	// Divisor divides Window and Pool. 0 means 1. Beyond 64 there is less and less
+	// room for an answer between the two.
 	Divisor int
 	// Window and Pool are the engine's context window and prefill pool in tokens,
 	// before the division. 0 means 1,048,576 and 681,280.
@@ -179,9 +186,10 @@ type plan struct {
 const (
 	turnGap    = 40 // items between two turns of a conversation
 	maxTurns   = 4
-	archiveMax = 0.8 // of the way from the pool to the window, for an archive
+	archiveMax = 0.75 // of the way from the pool to the window, for an archive
 	archiveMin = 0.05
-	longShare  = 0.6 // of the pool, for a long request at most
+	longShare  = 0.6     // of the pool, for a long request at most
+	longMax    = 131_072 // tokens of a long request, however large the pool
 )
 
 func newPlan(w Workload) (*plan, error) {
@@ -223,12 +231,12 @@ func (p *plan) newTenant(i int) *tenant {
 	rnd := p.random(streamTenant, uint64(i))
 	t.lex = newLexicon(rnd, t.lang)
 	t.weight = 0.5 + rnd.ExpFloat64()/2
-	if t.persona.archive {
-		t.weight /= 2 // most of what it asks is about the archive
+	if t.archive {
+		t.weight /= 2
 	}
 	b := t.prose(rnd)
 	t.system = b.systemPrompt()
-	t.tokens = int(longShare * float64(p.w.Pool))
+	t.tokens = p.longest()
 	if t.archive {
 		gap := float64(p.w.Window - p.w.Pool)
 		t.tokens = p.w.Pool + int(gap*(archiveMin+(archiveMax-archiveMin)*rnd.Float64()))
@@ -238,6 +246,9 @@ func (p *plan) newTenant(i int) *tenant {
 	})
 	return t
 }
+
+// longest returns how many tokens a long request has at most.
+func (p *plan) longest() int { return min(int(longShare*float64(p.w.Pool)), longMax) }
 
 // prose returns a writer of the tenant's private text.
 func (t *tenant) prose(rnd *rand.Rand) *prose {
@@ -262,8 +273,13 @@ func (p *plan) ordinary() []item {
 				break
 			}
 		}
-		// A burst: one request, or a few by the same tenant.
-		for burst := 1 + int(rnd.ExpFloat64()*0.9); burst > 0 && len(items) < p.w.Ordinary; burst-- {
+		// A burst: one request, or a few by the same tenant. Those that have an
+		// archive ask about that, and seldom about anything else.
+		burst := 1 + int(rnd.ExpFloat64()*0.9)
+		if t.archive {
+			burst = 1
+		}
+		for ; burst > 0 && len(items) < p.w.Ordinary; burst-- {
 			it := item{tenant: t, kind: t.kind(rnd), seed: rnd.Uint64(), stream: rnd.Float64() < 0.55}
 			it.api = t.api(rnd)
 			it.max = maxTokens(it.kind, rnd)
@@ -360,7 +376,7 @@ func maxTokens(k kind, rnd *rand.Rand) int {
 	case kindShort:
 		return 16 + rnd.IntN(49)
 	case kindArchive:
-		return 512 + 16*rnd.IntN(9)
+		return 704 + 16*rnd.IntN(9)
 	}
 	return 32 + 8*rnd.IntN(11)
 }
