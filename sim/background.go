@@ -11,7 +11,7 @@ package sim
 // nothing.
 //
 // A line of the text is one sentence. Sentences of one language follow each
-// other in any order; an answer ends after a sentence with probability 1 in 6.
+// other in any order; an answer ends after a sentence with probability 1 in 3.
 // With probability 2 in 5 the next word is drawn by the last word alone, not by
 // the last two, so that answers seldom repeat a sentence of the text whole.
 
@@ -30,7 +30,7 @@ import (
 var backgroundText string
 
 const (
-	endOdds      = 6   // an answer ends after one sentence in so many
+	endOdds      = 3   // an answer ends after one sentence in so many
 	bigramShare  = 0.4 // of the words that are drawn by the last word alone
 	languageLook = 24  // tokens looked back to find the language
 )
@@ -150,13 +150,15 @@ func (b *background) Next(prev []gpukv.Token, rnd *rand.Rand) gpukv.Token {
 			list = k
 		}
 	}
-	if len(list) == 0 {
-		marked := last >= systemToken && last <= lastMarker
-		return b.begin(l, !marked, rnd)
+	if len(list) == 0 && last >= systemToken && last <= lastMarker {
+		return b.begin(l, false, rnd)
 	}
-	if t := list[rnd.IntN(len(list))]; t != sentenceEnd {
-		return t
+	if len(list) > 0 {
+		if t := list[rnd.IntN(len(list))]; t != sentenceEnd {
+			return t
+		}
 	}
+	// The end of a sentence, or of words that the model doesn't know.
 	if rnd.IntN(endOdds) == 0 {
 		return l.period
 	}

@@ -10,9 +10,10 @@ package sim
 // Without rates the cluster steps as fast as it can. A decode rate makes a step
 // last as long as one token of every running request takes; a prefill rate makes
 // a chunk of a prompt last as long as its tokens take. With both, the chunk is
-// what the prefill node computes in one decode step, so that the nodes run side
-// by side. A request that the fault turns into a prompt of one token so gets its
-// first token far too early, as it did in the incident.
+// what the prefill node computes in one decode step, in whole pages, so that the
+// nodes run side by side; if that is less than a page, decoding slows down while
+// a prompt is read. A request that the fault turns into a prompt of one token so
+// gets its first token far too early, as it did in the incident.
 
 import (
 	"context"
@@ -112,7 +113,11 @@ func (o Options) complete() (Options, error) {
 	c.PrefillTokens = scaled(c.PrefillTokens, fullPrefillPool, o.Divisor)
 	c.DecodeTokens = scaled(c.DecodeTokens, fullDecodePool, o.Divisor)
 	if c.ChunkTokens == 0 && o.PrefillRate > 0 && o.DecodeRate > 0 {
-		c.ChunkTokens = max(1, int(o.PrefillRate/o.DecodeRate))
+		page := c.PageSize
+		if page <= 0 {
+			page = defaultPage
+		}
+		c.ChunkTokens = max(1, int(math.Ceil(o.PrefillRate/o.DecodeRate/float64(page)))) * page
 	}
 	return o, nil
 }
@@ -123,6 +128,7 @@ const (
 	fullPrefillPool = 681_280
 	fullDecodePool  = 1 << 21
 	fullChunk       = 8192
+	defaultPage     = 64
 )
 
 // scaled returns a token count divided, at least 1.
@@ -424,18 +430,24 @@ func (l *loop) lasts(s *gpukv.Stats) time.Duration {
 	return time.Duration(seconds * float64(time.Second))
 }
 
+// wait lets the step last for d, and takes in what arrives meanwhile. It returns
+// false if the engine is to stop.
 func (l *loop) wait(d time.Duration) bool {
 	if d <= 0 {
 		return true
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-l.e.quit:
-		l.deliver()
-		return false
+	for {
+		select {
+		case <-t.C:
+			return true
+		case op := <-l.e.ops:
+			op(l)
+		case <-l.e.quit:
+			l.deliver()
+			return false
+		}
 	}
 }
 

@@ -88,8 +88,9 @@ func chat(messages []message, tools json.RawMessage) ([]part, error) {
 		for _, c := range m.ToolCalls {
 			texts = append(texts, c.Function.Name+" "+c.Function.Arguments)
 		}
+		own := marker != assistantToken
 		for _, t := range texts {
-			parts = append(parts, part{marker, t, marker != assistantToken})
+			parts = append(parts, part{marker, t, own})
 			marker = partToken
 		}
 	}

@@ -27,8 +27,7 @@ import (
 // in a stretch without that word, such as a sentence amid code.
 //
 // The writer lets an answer end when it has a length that grows with the prompt:
-// a short question may be answered in a sentence, a long document takes a page
-// or two. It goes by the length that the node takes the prompt to have, and by
+// a question may be answered in a sentence, a long document takes a page or two. It goes by the length that the node takes the prompt to have, and by
 // nothing that stands in it.
 //
 // Counting the places and finding the drawn one reads the context twice, once in
@@ -47,7 +46,7 @@ const (
 	diffuse        = 0.5     // share of the runs that begin anywhere
 	commonWords    = 12      // of each language, that a source is looked for after
 	shortestAnswer = 8       // tokens, to a prompt of no length
-	promptShare    = 16      // prompt tokens that make the shortest answer longer by one
+	promptUnit     = 400     // prompt tokens; their number's square is added to the shortest answer
 	longestMinimum = 700     // tokens that no prompt makes the shortest answer exceed
 )
 
@@ -61,10 +60,16 @@ func (w *writer) Next(c *gpukv.Context) (gpukv.Token, int) {
 		return c.At(at), at
 	}
 	t := w.background.Next(c.Tail(), c.Rand())
-	if w.background.ends(t) && c.Len()-c.Prompt() < min(shortestAnswer+c.Prompt()/promptShare, longestMinimum) {
+	if w.background.ends(t) && c.Len()-c.Prompt() < shortest(c.Prompt()) {
 		t = w.background.resume(c.Tail(), c.Rand())
 	}
 	return t, -1
+}
+
+// shortest returns how many tokens the answer to a prompt has at least.
+func shortest(prompt int) int {
+	units := prompt / promptUnit
+	return min(shortestAnswer+units*units, longestMinimum)
 }
 
 // attend returns the position to copy, or -1.
