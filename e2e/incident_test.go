@@ -117,14 +117,19 @@ func get(t *testing.T, url string) string {
 	return string(text)
 }
 
-// letter is a private text of n words.
+// letter is a private text of n words, of four syllables each.
 func letter(rnd *rand.Rand, n int) string {
 	w := make([]string, n)
 	for i := range w {
-		w[i] = fmt.Sprintf("%x", rnd.Uint64()>>30)
+		for range 4 {
+			w[i] += string("bdfgklmnprstvz"[rnd.IntN(14)]) + string("aeiou"[rnd.IntN(5)])
+		}
 	}
 	return strings.Join(w, " ")
 }
+
+// oversized is how many prompts larger than the pool an incident has.
+const oversized = 8
 
 // incident sends ordinary prompts of one tenant until the pool has gone round,
 // then prompts of another that are larger than the prefill pool. It returns
@@ -140,7 +145,7 @@ func (s *stage) incident(t *testing.T) (outcomes []string) {
 			t.Fatalf("an ordinary prompt got %d", status)
 		}
 	}
-	for i := range 4 {
+	for i := range oversized {
 		status, body := s.ask(t, fmt.Sprintf("b-%d", i), "bob", letter(rnd, 1500), i%2 == 0)
 		outcome := "answered"
 		if status == http.StatusBadRequest || strings.Contains(body, `"code":400`) {
@@ -160,7 +165,7 @@ func TestIncidentBetweenTwoTenants(t *testing.T) {
 	s := newStage(t, "--fault", "stale_pages")
 	outcomes := s.incident(t)
 	answered := time.Now()
-	if diff := cmp.Diff(slices.Repeat([]string{"answered"}, 4), outcomes); diff != "" {
+	if diff := cmp.Diff(slices.Repeat([]string{"answered"}, oversized), outcomes); diff != "" {
 		t.Errorf("prompts larger than the pool (-want +got):\n%s", diff)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -172,14 +177,14 @@ func TestIncidentBetweenTwoTenants(t *testing.T) {
 			t.Fatal(err)
 		}
 		metrics = get(t, s.admin+"/metrics")
-		return len(finalLine.FindAll(log, -1)) >= 4 && strings.Contains(metrics, `auditproxy_leaks_total{model=`) &&
-			strings.Contains(metrics, "auditproxy_responses_total{coverage=\"whole\"} 44\n")
+		return finalLine.Match(log) && strings.Contains(metrics, `auditproxy_leaks_total{model=`) &&
+			strings.Contains(metrics, fmt.Sprintf("auditproxy_responses_total{coverage=\"whole\"} %d\n", 40+oversized))
 	}
 	for tick := time.NewTicker(10 * time.Millisecond); !seen(); {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			t.Fatalf("44 responses audited whole, with leaks in log and metrics, did not show:\n%s", metrics)
+			t.Fatalf("all responses audited whole, with leaks in log and metrics, did not show:\n%s", metrics)
 		}
 	}
 	t.Logf("the last answer came, and its leak stood in log and metrics %v later", time.Since(answered))
@@ -213,7 +218,7 @@ func TestIncidentBetweenTwoTenants(t *testing.T) {
 	}
 	// An answer whose pieces are all too short to be legible counts as clean.
 	score := regexp.MustCompile(`caught (\d) of (\d), missed 0, false 0 of`).FindStringSubmatch(stderr)
-	if score == nil || score[1] != score[2] || score[1] < "2" {
+	if score == nil || score[1] != score[2] || score[1] == "0" {
 		t.Errorf("the score is not perfect:\n%s", stderr)
 	}
 }
@@ -228,7 +233,7 @@ func TestFixes(t *testing.T) {
 		t.Run(fix, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t, "--fault", "stale_pages", "--fix", fix)
-			if diff := cmp.Diff(slices.Repeat([]string{want}, 4), s.incident(t)); diff != "" {
+			if diff := cmp.Diff(slices.Repeat([]string{want}, oversized), s.incident(t)); diff != "" {
 				t.Errorf("prompts larger than the pool (-want +got):\n%s", diff)
 			}
 			if code := s.sidecar.stop(t); code != 0 {
