@@ -61,7 +61,8 @@ type Options struct {
 	// 413. 0 means 64 MiB.
 	MaxBody int64
 	// MaxPieces is how many pieces of text the vocabulary numbers, at about 120
-	// bytes each; rarer ones are spelt in bytes. 0 means 4,194,304.
+	// bytes each, and at least the background's own; later ones are spelt in
+	// bytes. 0 means 4,194,304.
 	MaxPieces int
 	// MaxOrigins is how many runs of 11 words the ground truth remembers in
 	// each of two generations, at about 30 bytes each. 0 means 16,777,216.
@@ -167,11 +168,12 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("sim: %w", err)
 	}
-	v := NewVocabulary(o.MaxPieces)
+	v := NewVocabulary(0)
 	b, err := newBackground(v, backgroundText)
 	if err != nil {
 		return nil, fmt.Errorf("sim: %w", err)
 	}
+	v.limit = max(o.MaxPieces, v.Len())
 	cluster, err := gpukv.New(o.Cluster, newWriter(b))
 	if err != nil {
 		return nil, fmt.Errorf("sim: cluster: %w", err)

@@ -118,7 +118,7 @@ func TestEndOfTextIsNeverSaid(t *testing.T) {
 }
 
 func TestCloseEndsRequests(t *testing.T) {
-	e := newEngine(t, Options{Divisor: 64, DecodeRate: 1})
+	e := newEngine(t, Options{Divisor: 64, DecodeRate: 5})
 	s, wake := ask(t, e, "Tell me everything.", 4000)
 	for {
 		if tokens, _ := s.from(0); len(tokens) > 0 {
