@@ -1,5 +1,6 @@
 # make demo    the incident, caught, in one process; needs Go and nothing else
-# make test    vet, all tests under the race detector, and the built demo
+# make test    vet, all tests under the race detector, the official client SDKs
+#              (a module of its own, e2e/sdk), and the built demo
 # make race    the tests alone, under the race detector
 # make fuzz    every fuzz target for FUZZTIME each
 # make lint    golangci-lint, fetched and built at its pinned version if missing
@@ -25,6 +26,7 @@ test:
 	@test -z "$$(gofmt -l .)" || { echo "gofmt these files:"; gofmt -l .; exit 1; }
 	$(GO) vet ./...
 	$(GO) test -race -timeout 12m ./...
+	cd e2e/sdk && $(GO) vet ./... && $(GO) test -timeout 5m ./...
 	$(MAKE) demo DEMOFLAGS="--once --quiet"
 
 race:
