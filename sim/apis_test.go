@@ -914,6 +914,22 @@ func TestPromptParts(t *testing.T) {
 		{marker: assistantToken},
 	}
 	tools := `"tools":[{"name":"tide"}],`
+	readAnthropic := func(b []byte) ([]message, json.RawMessage, error) {
+		var q anthropicRequest
+		if err := json.Unmarshal(b, &q); err != nil {
+			return nil, nil, err
+		}
+		m, err := q.chat()
+		return m, q.Tools, err
+	}
+	readGemini := func(b []byte) ([]message, json.RawMessage, error) {
+		var q geminiRequest
+		if err := json.Unmarshal(b, &q); err != nil {
+			return nil, nil, err
+		}
+		m, err := q.chat()
+		return m, q.Tools, err
+	}
 	for _, tt := range []struct {
 		name, body string
 		chat       func([]byte) ([]message, json.RawMessage, error)
@@ -923,27 +939,29 @@ func TestPromptParts(t *testing.T) {
 			{"role":"user","content":[{"type":"text","text":"when is the tide"},{"type":"document","source":{"type":"text","data":"in Lisbon"}}]},
 			{"role":"assistant","content":[{"type":"text","text":"let me see"},{"type":"tool_use","id":"1","name":"tide","input":{"at":"Lisbon"}}]},
 			{"role":"user","content":[{"type":"tool_result","tool_use_id":"1","content":"at noon"},{"type":"text","text":"thanks"}]}]}`,
-			func(b []byte) ([]message, json.RawMessage, error) {
-				var q anthropicRequest
-				if err := json.Unmarshal(b, &q); err != nil {
-					return nil, nil, err
-				}
-				m, err := q.chat()
-				return m, q.Tools, err
-			}, want},
+			readAnthropic, want},
+		{"anthropic blocks", `{"system":"be brief","messages":[{"role":"user","content":[
+			{"type":"document","source":{"type":"content","content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]}},
+			{"type":"tool_result","content":[{"type":"text","text":"c"}]},{"type":"tool_result"}]},
+			{"role":"assistant","content":[{"type":"thinking","thinking":"d"},{"type":"redacted_thinking","data":"xx"}]}]}`,
+			readAnthropic, []part{
+				{systemToken, "be brief", true}, {toolToken, "c", true}, {userToken, "a", true}, {partToken, "b", true},
+				{assistantToken, "d", false}, {marker: assistantToken},
+			}},
 		{"gemini", `{` + tools + `"system_instruction":{"parts":[{"text":"be brief"}]},"contents":[
 			{"role":"user","parts":[{"text":"when is the tide"},{"text":"in Lisbon"}]},
 			{"role":"model","parts":[{"text":"let me see"},{"functionCall":{"name":"tide","args":{"at":"Lisbon"}}}]},
 			{"role":"user","parts":[{"codeExecutionResult":{"output":"at noon"}}]},
 			{"parts":[{"text":"thanks"}]}]}`,
-			func(b []byte) ([]message, json.RawMessage, error) {
-				var q geminiRequest
-				if err := json.Unmarshal(b, &q); err != nil {
-					return nil, nil, err
-				}
-				m, err := q.chat()
-				return m, q.Tools, err
-			}, want},
+			readGemini, want},
+		{"gemini parts", `{"systemInstruction":{"parts":[{"text":"be brief"}]},"contents":[
+			{"role":"model","parts":[{"executableCode":{"code":"1+1"}}]},
+			{"role":"user","parts":[{"functionResponse":{"name":"tide","response":{"at":"noon"}}}]},
+			{"role":"function","parts":[{"text":"at noon"}]}]}`,
+			readGemini, []part{
+				{systemToken, "be brief", true}, {assistantToken, "1+1", false},
+				{toolToken, `tide {"at":"noon"}`, true}, {toolToken, "at noon", true}, {marker: assistantToken},
+			}},
 		{"ollama", `{` + tools + `"messages":[
 			{"role":"system","content":"be brief"},{"role":"user","thinking":"when is the tide","content":"in Lisbon"},
 			{"role":"assistant","content":"let me see","tool_calls":[{"function":{"name":"tide","arguments":{"at":"Lisbon"}}}]},
@@ -971,6 +989,38 @@ func TestPromptParts(t *testing.T) {
 	got, err := q.parts()
 	if diff := cmp.Diff([]part{{systemToken, "be brief", true}, {userToken, "hi", true}, {marker: assistantToken}}, got, cmp.AllowUnexported(part{})); err != nil || diff != "" {
 		t.Errorf("generate: %v (-want +got):\n%s", err, diff)
+	}
+}
+
+// Limits count in either spelling, none is the engine's own, and a negative one
+// is as much as there may be. No answer is shorter than 8 tokens by itself.
+func TestLimits(t *testing.T) {
+	gemini := `{"contents":[{"parts":[{"text":"the sea"}]}]`
+	ollama := `{"prompt":"the sea","stream":false`
+	for _, tt := range []struct {
+		target, body string
+		min, max     int
+	}{
+		{"/v1beta/models/m:generateContent", gemini + `}`, 5, 5},
+		{"/v1beta/models/m:generateContent", gemini + `,"generationConfig":{"maxOutputTokens":3}}`, 3, 3},
+		{"/v1beta/models/m:generateContent", gemini + `,"generation_config":{"max_output_tokens":3}}`, 3, 3},
+		{"/api/generate", ollama + `}`, 5, 5},
+		{"/api/generate", ollama + `,"options":{"num_predict":3}}`, 3, 3},
+		{"/api/generate", ollama + `,"options":{"num_predict":-1}}`, 8, 40},
+	} {
+		_, body := newTestEngine(t, Options{MaxNew: 5, MaxNewLimit: 40}).send(t, &protocol{}, "", tt.target, json.RawMessage(tt.body))
+		var v struct {
+			Gemini struct {
+				Tokens int `json:"candidatesTokenCount"`
+			} `json:"usageMetadata"`
+			Ollama int `json:"eval_count"`
+		}
+		if err := json.Unmarshal(body, &v); err != nil {
+			t.Fatal(err)
+		}
+		if n := v.Gemini.Tokens + v.Ollama; n < tt.min || n > tt.max {
+			t.Errorf("%s: %d tokens, want %d to %d", tt.body, n, tt.min, tt.max)
+		}
 	}
 }
 

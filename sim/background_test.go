@@ -38,7 +38,7 @@ func speak(t *testing.T, prompt string, n int, seed uint64) (string, bool) {
 func TestBackgroundIsDeterministic(t *testing.T) {
 	var ended, total int
 	seen := make(map[string]bool)
-	for seed := range uint64(60) {
+	for seed := range uint64(30) {
 		a, end := speak(t, "What is a good day?", 400, seed)
 		b, _ := speak(t, "What is a good day?", 400, seed)
 		if a != b {
@@ -53,13 +53,13 @@ func TestBackgroundIsDeterministic(t *testing.T) {
 		}
 		total += len(strings.Fields(a))
 	}
-	if len(seen) < 55 {
-		t.Errorf("%d different answers of 60", len(seen))
+	if len(seen) < 27 {
+		t.Errorf("%d different answers of 30", len(seen))
 	}
-	if ended < 40 {
-		t.Errorf("%d of 60 answers end within 400 tokens", ended)
+	if ended < 20 {
+		t.Errorf("%d of 30 answers end within 400 tokens", ended)
 	}
-	if mean := total / 60; mean < 20 || mean > 250 {
+	if mean := total / 30; mean < 20 || mean > 250 {
 		t.Errorf("answers of %d words on average", mean)
 	}
 }

@@ -66,7 +66,7 @@ var industries = map[string]*industry{
 			"Driver {who} waited {n} hours at {num} {street} until {sur} signed the {doc} {ref}",
 			"Seal {num}{num2} on {ref} was broken; {who} blames {firm} in {town}",
 			"{firm} charges {money} for the detour by {town} that {sur} {act} on {date}",
-			"Gate {n} is closed, so {who} takes {product} to {street} by {time}",
+			"Gate {n} is closed, so {who} takes {product} to {street} for {firm}",
 		},
 		questions: []string{"Which form does a pallet of batteries need?", "What is demurrage?", "How is volumetric weight worked out?"},
 	},
@@ -78,7 +78,7 @@ var industries = map[string]*industry{
 		sentences: []string{
 			"In chapter {n} it is {who} who sells {sur} to the king of {town} for {num} coins and {product}",
 			"Build {num} of {project} crashes when {product} meets {type} near {town}",
-			"{who} wants the {adj} boss {sur} to drop {product} at {pct} instead of {pct}",
+			"{who} wants {sur} to drop the {product} at {pct} instead of {pct} in {town}",
 			"{firm} composed {n} tracks for {project}, due {date}, {money} each, {ref}",
 			"Players in {town} found that {type} lets {product} pass the wall of {street}",
 		},
@@ -106,9 +106,9 @@ var industries = map[string]*industry{
 		sentences: []string{
 			"Residents of {street} collected {num} signatures against the {doc} {ref}, led by {who}",
 			"The tender for {num} {street} went to {firm} at {money}, {sur} abstained",
-			"Inspector {who} fined {firm} {money} for the {adj} {thing} at {time}",
+			"Inspector {who} fined {firm} {money} for the {adj} {thing} in {town}",
 			"Councillor {sur} asked why {town} had {act} {n} {things} without a {doc} like {ref}",
-			"Plot {num}/{num2} in {town} belongs to {who} and may hold {n} flats",
+			"Plot {num}/{num2} in {town} belongs to {who} and may hold {n} flats of {firm}",
 		},
 		questions: []string{"Who decides where a streetlight goes?", "How long is a building permit valid?", "What is a zoning plan?"},
 	},
@@ -144,7 +144,7 @@ var industries = map[string]*industry{
 		name:   "software",
 		things: []string{"deployment", "migration", "flag", "queue", "endpoint", "retry", "secret", "dashboard", "rollback", "timeout"},
 		acts:   []string{"deployed", "reverted", "paged", "throttled", "migrated", "profiled", "renamed"},
-		roles:  []string{"on-call engineer", "tech lead", "maintainer", "tester", "architect", "customer"},
+		roles:  []string{"engineer", "tech lead", "maintainer", "tester", "architect", "customer"},
 		sentences: []string{
 			"{who} reverted {ref} because {type} leaked {num} handles in {project}",
 			"At {time} {type} fell behind {type2} by {num} messages and paged {sur}",
@@ -160,7 +160,7 @@ var industries = map[string]*industry{
 		acts:   []string{"calibrated", "welded", "overhauled", "scrapped", "milled", "greased", "rejected"},
 		roles:  []string{"foreman", "welder", "quality engineer", "buyer", "fitter", "supplier"},
 		sentences: []string{
-			"Line {n} stopped at {time} when the {adj} {thing} of the {product} hit {type}",
+			"Line {n} of {firm} stopped at {time} when the {thing} of the {product} hit {type}",
 			"{who} milled {num} parts for {firm}, of which {sur} rejected {n} under the {doc} {ref}",
 			"{firm} delivers the {thing} for the {product} to {num} {street} on {date}",
 			"Torque on {ref} was {num} where {who} allows {num2}, see {sur}",
