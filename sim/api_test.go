@@ -493,11 +493,11 @@ func TestOversizedIsRefused(t *testing.T) {
 func TestLabelIDs(t *testing.T) {
 	s := serveAPI(t, Options{Divisor: 256})
 	const body = `{"model":"any","max_tokens":8,"messages":[{"role":"user","content":"x"}]}`
-	res, got := s.post(t, "/v1/chat/completions", body, "X-Request-Id", "ok-1:a.b_c")
+	res, _ := s.post(t, "/v1/chat/completions", body, "X-Request-Id", "ok-1:a.b_c")
 	if id := res.Header.Get("X-Request-Id"); id != "ok-1:a.b_c" {
 		t.Errorf("a sane id becomes %q", id)
 	}
-	res, got = s.post(t, "/v1/chat/completions", body, "X-Request-Id", "bad id; drop", "Authorization", "Bearer key-7")
+	res, got := s.post(t, "/v1/chat/completions", body, "X-Request-Id", "bad id; drop", "Authorization", "Bearer key-7")
 	var r openAIReply
 	strict(t, got, &r)
 	if id := res.Header.Get("X-Request-Id"); id != r.ID || !strings.HasPrefix(id, "chatcmpl-") {
