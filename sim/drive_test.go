@@ -162,7 +162,9 @@ func TestDrive(t *testing.T) {
 			t.Errorf("result %+v, label %+v", r, l)
 		}
 		if !r.Oversized {
-			if l.ForeignTokens > 0 || len(l.Expect)+len(l.Allow) > 0 {
+			// What a label allows is no claim: the words of an answer may stand in
+			// another tenant's prompt though none was read from it.
+			if l.ForeignTokens > 0 || len(l.Expect) > 0 {
 				t.Errorf("an ordinary answer is labelled %+v", l)
 			}
 			continue
@@ -192,7 +194,7 @@ func TestDriveWithoutTheFault(t *testing.T) {
 	w := Workload{Seed: 6, Divisor: 64, Ordinary: 160, Oversized: 9}
 	s, _, results := day(t, Options{Divisor: 64}, w, 3)
 	for _, l := range s.Labels() {
-		if l.ForeignTokens > 0 || len(l.Expect)+len(l.Allow) > 0 {
+		if l.ForeignTokens > 0 || len(l.Expect) > 0 {
 			t.Errorf("label %+v", l)
 		}
 	}
