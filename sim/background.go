@@ -11,7 +11,8 @@ package sim
 // nothing.
 //
 // A line of the text is one sentence. Sentences of one language follow each
-// other in any order; an answer ends after a sentence with probability 1 in 3.
+// other in any order; an answer ends with probability 1 in 3 after a sentence, and
+// after words that the model doesn't know, which were copied.
 // With probability 2 in 5 the next word is drawn by the last word alone, not by
 // the last two, so that answers seldom repeat a sentence of the text whole.
 

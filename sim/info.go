@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	rolePrefill  = "prefill"
-	roleDecode   = "decode"
-	gibibyte     = 1 << 30
-	slotBytes    = 44_928 // KV bytes of a token when the cluster doesn't say
-	imitatedSGLV = "0.5.18"
+	rolePrefill   = "prefill"
+	roleDecode    = "decode"
+	gibibyte      = 1 << 30
+	slotBytes     = 44_928 // KV bytes of a token when the cluster doesn't say
+	sglangVersion = "0.5.18"
 )
 
 func (e *Engine) models(w http.ResponseWriter, _ *http.Request) {
@@ -78,7 +78,7 @@ func (e *Engine) nodeInfo(role string, s *gpukv.Stats) nodeInfo {
 		ContextLength:   s.Window,
 		MaxTotalTokens:  r.MaxTotalTokens,
 		MaxReqInputLen:  r.MaxReqInputLen,
-		Version:         imitatedSGLV,
+		Version:         sglangVersion,
 		InternalStates: []internalState{{
 			MemoryUsage: memoryUsage{float64(r.MaxTotalTokens) * float64(bytes) / gibibyte, r.MaxTotalTokens},
 			Running:     r.Running,

@@ -46,8 +46,8 @@ const (
 	diffuse        = 0.5     // share of the runs that begin anywhere
 	commonWords    = 12      // of each language, that a source is looked for after
 	shortestAnswer = 8       // tokens, to a prompt of no length
-	promptUnit     = 400     // prompt tokens; their number's square is added to the shortest answer
-	longestMinimum = 700     // tokens that no prompt makes the shortest answer exceed
+	promptUnit     = 360     // prompt tokens; their number's square is added to the shortest answer
+	longestMinimum = 828     // tokens that no prompt makes the shortest answer exceed
 )
 
 func newWriter(b *background) *writer {
