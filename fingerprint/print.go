@@ -1,7 +1,6 @@
 package fingerprint
 
 import (
-	"crypto/aes"
 	"crypto/cipher"
 	"encoding/binary"
 	"math/bits"
@@ -33,15 +32,17 @@ type passageKey struct {
 	aes cipher.Block
 }
 
-// passageKeyBytes is the length of the subkey: the keys of NH, then that of AES.
-const passageKeyBytes = 8*(PassageWords+1) + 16
+// The lengths of a passage's subkey: the keys of NH, then that of AES.
+const (
+	nhBytes         = 8 * (PassageWords + 1)
+	passageKeyBytes = nhBytes + 16
+)
 
-func newPassageKey(key [passageKeyBytes]byte) passageKey {
-	var k passageKey
+func newPassageKey(nh [nhBytes]byte, seal cipher.Block) passageKey {
+	k := passageKey{aes: seal}
 	for i := range k.nh {
-		k.nh[i] = binary.LittleEndian.Uint64(key[8*i:])
+		k.nh[i] = binary.LittleEndian.Uint64(nh[8*i:])
 	}
-	k.aes, _ = aes.NewCipher(key[8*len(k.nh):]) // 16 bytes are always a key
 	return k
 }
 

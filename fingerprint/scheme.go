@@ -15,6 +15,7 @@ const (
 	labelWord      = "auditproxy/fingerprint/word/1"
 	labelPassage   = "auditproxy/fingerprint/passage/2"
 	labelPseudonym = "auditproxy/fingerprint/pseudonym/1"
+	labelID        = "auditproxy/fingerprint/id/1"
 )
 
 // Scheme derives prints and pseudonyms under one key. It is safe for
@@ -26,15 +27,19 @@ type Scheme struct {
 }
 
 // NewScheme derives the subkeys of k.
-func NewScheme(k Key) *Scheme {
+func NewScheme(k Key) *Scheme { return Keyring{Current: k}.Scheme() }
+
+// Scheme derives the subkeys of the current key and of the base.
+func (r Keyring) Scheme() *Scheme {
 	var s Scheme
+	base := r.base()
 	var word [16]byte
-	subkey(k, labelWord, word[:])
+	subkey(base, labelWord, word[:])
 	s.word = newWordKey(word)
-	var passage [passageKeyBytes]byte
-	subkey(k, labelPassage, passage[:])
-	s.passage = newPassageKey(passage)
-	subkey(k, labelPseudonym, s.pseudonym[:])
+	var nh [nhBytes]byte
+	subkey(base, labelPassage, nh[:])
+	s.passage = newPassageKey(nh, sealKey(r.Current))
+	subkey(base, labelPseudonym, s.pseudonym[:])
 	return &s
 }
 

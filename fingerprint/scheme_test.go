@@ -15,7 +15,7 @@ import (
 // share a key.
 func TestSubkeys(t *testing.T) {
 	seen := map[[passageKeyBytes]byte]string{}
-	for _, label := range []string{labelWord, labelPassage, labelPseudonym} {
+	for _, label := range []string{labelWord, labelPassage, labelPseudonym, labelID} {
 		var got [passageKeyBytes]byte
 		subkey(testKey, label, got[:])
 		use := strings.TrimPrefix(label, "auditproxy/fingerprint/")

@@ -22,7 +22,7 @@ type auditFlags struct {
 
 func (a *auditFlags) register(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&a.keyFile, "key-file", "", "`FILE` with the fingerprint key, 64 hex digits; made with mode 0600 if missing; none for a key that lives as long as the process (default: auditproxy/key in $XDG_STATE_HOME or ~/.local/state)")
+	f.StringVar(&a.keyFile, "key-file", "", "`FILE` with the fingerprint key; made with mode 0600 if missing; none for a key that lives as long as the process; AUDITPROXY_KEY may hold the key instead (default: auditproxy/key in $XDG_STATE_HOME or ~/.local/state)")
 	f.Int64Var(&a.indexBytes, "index-bytes", 1<<30, "memory budget of the index, in `BYTES`")
 	f.DurationVar(&a.horizon, "horizon", 24*time.Hour, "how long a prompt can be a donor")
 	f.IntVar(&a.common, "common-tenants", 3, "how many tenants must have sent a text to make it common property: 2 or 3")
@@ -36,7 +36,7 @@ type auditor struct {
 }
 
 func (a *auditFlags) build(logger *slog.Logger, sinks func(*store.Index) ([]audit.Sink, error)) (*auditor, error) {
-	key, err := loadKey(a.keyFile, logger)
+	ring, err := loadKey(a.keyFile, logger)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (a *auditFlags) build(logger *slog.Logger, sinks func(*store.Index) ([]audi
 	if err != nil {
 		return nil, err
 	}
-	scheme := fingerprint.NewScheme(key)
+	scheme := ring.Scheme()
 	engine, err := audit.New(scheme, index, audit.Options{Sinks: all})
 	if err != nil {
 		return nil, err

@@ -78,7 +78,7 @@ another tenant, naming whose it is.`,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return environment(cmd.Flags()) },
 	}
-	root.AddCommand(newDemo(), newServe(), newReplay(), newSim(), newDialects())
+	root.AddCommand(newDemo(), newServe(), newReplay(), newSim(), newDialects(), newKey())
 	return root
 }
 

@@ -20,7 +20,7 @@ var quiet = slog.New(slog.DiscardHandler)
 // A missing key file is made once, whoever comes first, for its owner alone.
 func TestKeyFile(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "key")
-	keys := make([]fingerprint.Key, 8)
+	keys := make([]fingerprint.Keyring, 8)
 	var wg sync.WaitGroup
 	for i := range keys {
 		wg.Go(func() {
@@ -32,7 +32,7 @@ func TestKeyFile(t *testing.T) {
 	}
 	wg.Wait()
 	for _, k := range keys {
-		if k != keys[0] || k == (fingerprint.Key{}) {
+		if k != keys[0] || k.Current == (fingerprint.Key{}) {
 			t.Fatal("processes that start at once have different keys")
 		}
 	}
@@ -72,6 +72,46 @@ func TestDefaultKey(t *testing.T) {
 	}
 	if none, err := loadKey(keyNone, quiet); err != nil || none == first {
 		t.Errorf("key none is the default key (%v)", err)
+	}
+}
+
+// A rotation keeps the old key, and the environment can hold what the file held.
+func TestKeyRotate(t *testing.T) {
+	name := filepath.Join(t.TempDir(), "key")
+	first, err := loadKey(name, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := rotateKey(name); err != nil {
+		t.Fatal(err)
+	}
+	second, err := loadKey(name, quiet)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second.Previous != first.Current || second.Base != first.Current || second.Current == first.Current {
+		t.Error("after the rotation the file does not hold a new key before the first")
+	}
+	if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v; want 0600", info.Mode(), err)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(keyVariable, string(text))
+	if got, err := loadKey(keyDefault, quiet); err != nil || got != second {
+		t.Errorf("the environment holds another keyring (%v)", err)
+	}
+	if _, err := loadKey(name, quiet); err == nil || !strings.Contains(err.Error(), keyVariable) {
+		t.Errorf("the environment and a file: %v, want an error that names both", err)
+	}
+	t.Setenv(keyVariable, "c0ffee")
+	if _, err := loadKey(keyDefault, quiet); err == nil || !strings.Contains(err.Error(), keyVariable) || strings.Contains(err.Error(), "c0ffee") {
+		t.Errorf("a short key: %v; want an error that names the variable and not the key", err)
+	}
+	if err := rotateKey(name + "-missing"); err == nil {
+		t.Error("a rotation of a file that is missing: no error")
 	}
 }
 
