@@ -49,7 +49,7 @@ func (Passages) Name() string { return "passages" }
 
 // Scan starts a scan of one choice.
 func (p Passages) Scan(x *Exchange, choice int) Scan {
-	return &passageScan{x: x, choice: choice, said: map[string]Finding{}}
+	return &passageScan{x: x, choice: choice, said: map[string]Finding{}, hit: (*store.Match).Foreign}
 }
 
 // passageScan is the state for one choice. It keeps every print of the
@@ -59,6 +59,7 @@ func (p Passages) Scan(x *Exchange, choice int) Scan {
 type passageScan struct {
 	x       *Exchange
 	choice  int
+	hit     func(*store.Match) bool // whether a match counts
 	streams []*stream
 	matches []store.Match
 	said    map[string]Finding // what Append reported last, by id
@@ -141,7 +142,7 @@ func (s *passageScan) match(t *stream, from int, end time.Time) {
 	for _, m := range s.matches {
 		at := from + m.Print
 		switch {
-		case !m.Foreign(), m.Owner.Tenant == s.x.Tenant:
+		case !s.hit(&m), m.Owner.Tenant == s.x.Tenant:
 			continue
 		case !end.IsZero() && m.Owner.At.After(end):
 			continue

@@ -156,10 +156,13 @@ func (s *stage) incident(t *testing.T) (outcomes []string) {
 	return outcomes
 }
 
-var finalLine = regexp.MustCompile(`"state":"final"`)
+var (
+	finalLine  = regexp.MustCompile(`"state":"final"`)
+	selfTested = regexp.MustCompile(`(?m)^auditproxy_selftest_last_success_timestamp_seconds [1-9]`)
+)
 
 // Two tenants, two processes: the leak stands in the findings log and in the
-// metrics within a second, the score against the engine's own ground truth is
+// metrics within a second, beside the self-test's success, the score against the engine's own ground truth is
 // perfect, and a replay of the capture finds the same.
 func TestIncidentBetweenTwoTenants(t *testing.T) {
 	s := newStage(t, "--fault", "stale_pages")
@@ -177,7 +180,7 @@ func TestIncidentBetweenTwoTenants(t *testing.T) {
 			t.Fatal(err)
 		}
 		metrics = get(t, s.admin+"/metrics")
-		return finalLine.Match(log) && strings.Contains(metrics, `auditproxy_leaks_total{model=`) &&
+		return finalLine.Match(log) && selfTested.MatchString(metrics) && strings.Contains(metrics, `auditproxy_leaks_total{model=`) &&
 			strings.Contains(metrics, fmt.Sprintf("auditproxy_responses_total{coverage=\"whole\"} %d\n", 40+oversized))
 	}
 	for tick := time.NewTicker(10 * time.Millisecond); !seen(); {

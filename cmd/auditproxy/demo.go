@@ -86,7 +86,7 @@ func (f *demoFlags) run(cmd *cobra.Command) (err error) {
 	f.sidecar.auditFlags = auditFlags{keyFile: f.sidecar.keyFile, indexBytes: 2 << 30, horizon: 24 * time.Hour, common: 3}
 	f.sidecar.upstream, f.sidecar.listen = srv.url, "127.0.0.1:0"
 	f.sidecar.tenantHeader, f.sidecar.idHeader = demoTenantHeader, "X-Request-Id"
-	f.sidecar.drain = 30 * time.Second
+	f.sidecar.drain, f.sidecar.selfTest = 30*time.Second, time.Minute
 	if f.sidecar.findings == "" {
 		f.sidecar.findings = "-"
 	}

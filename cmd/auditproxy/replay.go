@@ -120,6 +120,7 @@ type tally struct {
 	mu       sync.Mutex
 	findings []detectors.Finding
 	coverage map[audit.Coverage]int
+	control  int // matches that can't be leaks
 }
 
 // Finding implements [audit.Sink].
@@ -141,6 +142,7 @@ func (t *tally) Exchange(s audit.Summary) {
 		t.coverage = map[audit.Coverage]int{}
 	}
 	t.coverage[s.Coverage]++
+	t.control += len(s.Control)
 }
 
 // leaks counts findings of at least the given confidence.
@@ -163,7 +165,8 @@ func (t *tally) summary(w io.Writer, r replay.Result, s store.Stats) {
 	if s.EvictedEarly > 0 {
 		fmt.Fprintf(w, "%d prints were dropped before the horizon, so leaks may have been missed: raise --index-bytes\n", s.EvictedEarly)
 	}
-	fmt.Fprintf(w, "%d leaks, %d of them confirmed\n", len(t.findings), t.leaks(detectors.Confirmed))
+	fmt.Fprintf(w, "%d leaks, %d of them confirmed; the reverse-time control, which can only be wrong, has %d\n",
+		len(t.findings), t.leaks(detectors.Confirmed), t.control)
 }
 
 func progress(w io.Writer) func(int64, int) {

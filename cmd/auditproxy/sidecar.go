@@ -34,6 +34,7 @@ type sidecarFlags struct {
 	instance                string
 	preserveHost            bool
 	drain                   time.Duration
+	selfTest                time.Duration
 }
 
 func (f *sidecarFlags) register(cmd *cobra.Command) {
@@ -48,6 +49,7 @@ func (f *sidecarFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.idHeader, "id-header", "", "request `HEADER` whose value becomes the exchange's id")
 	fl.StringVar(&f.instance, "instance", "", "`NAME` of the upstream instance, as findings give it")
 	fl.BoolVar(&f.preserveHost, "preserve-host", false, "send the client's Host to the upstream instead of the upstream's own")
+	fl.DurationVar(&f.selfTest, "self-test", time.Minute, "how often a planted leak must be found, which no sink is told of; 0 for never")
 	fl.DurationVar(&f.drain, "drain", 30*time.Second, "how long running exchanges may take to end at shutdown")
 }
 
@@ -56,6 +58,7 @@ type sidecar struct {
 	*auditor
 	proxy       *proxy.Proxy
 	data, admin *server
+	background  *background
 	closing     atomic.Bool
 	drain       time.Duration
 	cleanups    []func() error
@@ -63,7 +66,7 @@ type sidecar struct {
 
 // start brings a sidecar up. Sinks beside the findings log are optional.
 func (f *sidecarFlags) start(stdout io.Writer, logger *slog.Logger, more ...audit.Sink) (_ *sidecar, err error) {
-	s := &sidecar{drain: f.drain}
+	s := &sidecar{drain: f.drain, background: newBackground()}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, s.close())
@@ -116,6 +119,9 @@ func (f *sidecarFlags) start(stdout io.Writer, logger *slog.Logger, more ...audi
 	if s.admin, err = listen("--admin", f.admin, pages, logger); err != nil {
 		return nil, err
 	}
+	if test := newSelfTest(s.engine, reg, logger); f.selfTest > 0 {
+		s.background.every(f.selfTest, test.run)
+	}
 	return s, nil
 }
 
@@ -154,6 +160,7 @@ func (s *sidecar) stop() error {
 
 // close closes what start opened.
 func (s *sidecar) close() error {
+	s.background.stop()
 	var err error
 	for _, v := range []*server{s.data, s.admin} {
 		if v != nil {

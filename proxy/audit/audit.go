@@ -185,6 +185,7 @@ func (e *Engine) Begin(x Exchange) *Transaction {
 	}
 	return &Transaction{
 		engine:  e,
+		sinks:   e.sinks,
 		x:       x,
 		dialect: dialect.Find(e.dialects, x.Method, x.Path),
 	}

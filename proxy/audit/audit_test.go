@@ -577,7 +577,10 @@ func TestMetricsAddUp(t *testing.T) {
 	}
 	secret := words(rnd, 100)
 	e.exchange("a", "A", 0, chat(user(secret)), jsonHeader, answer("fine"))
-	responses := 1
+	said := words(rnd, 60)
+	e.exchange("b", "A", 1, chat(user("more")), jsonHeader, answer(said))
+	e.exchange("c", "C", 1, chat(user(said)), jsonHeader, answer("fine"))
+	responses := 3
 	for i := range 200 {
 		tx := e.begin(fmt.Sprint("x", i), "B")
 		if rnd.IntN(5) == 0 {
@@ -602,6 +605,9 @@ func TestMetricsAddUp(t *testing.T) {
 	leaks := testutil.ToFloat64(m.leaks.WithLabelValues("m"))
 	if want := len(s.final()); int(leaks) != want || want == 0 {
 		t.Errorf("leaks_total %v, want %d", leaks, want)
+	}
+	if n := testutil.ToFloat64(m.control.WithLabelValues("probable")); n != 1 {
+		t.Errorf("control_matches_total %v, want 1", n)
 	}
 	if testutil.ToFloat64(m.lastLeak) == 0 {
 		t.Error("no time of the last leak")

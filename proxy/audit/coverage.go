@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/auditproxy/auditproxy/detectors"
 	"github.com/auditproxy/auditproxy/proxy/dialect"
 )
 
@@ -51,6 +52,9 @@ type Summary struct {
 	PromptPrints int
 	Words        int // words of response text
 	Findings     int // final ones
+	// Control is the confidence of each match of the prompt with earlier
+	// answers to other tenants, which are no findings: see detectors.Control.
+	Control []detectors.Confidence
 }
 
 // reasons collects each reason once.

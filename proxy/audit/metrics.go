@@ -20,6 +20,7 @@ type Metrics struct {
 	findings   *prometheus.CounterVec
 	withdrawn  prometheus.Counter
 	leaks      *prometheus.CounterVec
+	control    *prometheus.CounterVec
 	lastLeak   prometheus.Gauge
 	maxModels  int
 	mu         sync.Mutex
@@ -38,6 +39,7 @@ func NewMetrics(reg prometheus.Registerer, index *store.Index) (*Metrics, error)
 		unaudited: counter("unaudited_total", "Reasons why responses were audited in part or not at all; a response may have several.", "reason"),
 		findings:  counter("findings_total", "Findings, counted once for each confidence they reached.", "kind", "confidence", "detector"),
 		leaks:     counter("leaks_total", "Leaks by model of the recipient, each counted once.", "model"),
+		control:   counter("control_matches_total", "Matches of prompts with earlier answers to other tenants, which can't be leaks: an estimate of the false alarms among the findings of the same confidence.", "confidence"),
 		withdrawn: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "auditproxy_findings_withdrawn_total",
 			Help: "Findings that opened while a response streamed and that its end did not bear out.",
@@ -57,8 +59,9 @@ func NewMetrics(reg prometheus.Registerer, index *store.Index) (*Metrics, error)
 	}
 	for _, c := range []detectors.Confidence{detectors.Confirmed, detectors.Probable} {
 		m.findings.WithLabelValues(string(detectors.PromptLeak), string(c), detectors.Passages{}.Name())
+		m.control.WithLabelValues(string(c))
 	}
-	for _, c := range []prometheus.Collector{m.requests, m.responses, m.unaudited, m.findings, m.leaks, m.withdrawn, m.lastLeak, indexCollector{index}} {
+	for _, c := range []prometheus.Collector{m.requests, m.responses, m.unaudited, m.findings, m.leaks, m.control, m.withdrawn, m.lastLeak, indexCollector{index}} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
 		}
@@ -94,6 +97,9 @@ func (m *Metrics) Exchange(s Summary) {
 	if s.Coverage != "" {
 		m.responses.WithLabelValues(string(s.Coverage)).Inc()
 		m.count(s.Reasons)
+	}
+	for _, c := range s.Control {
+		m.control.WithLabelValues(string(c)).Inc()
 	}
 	if s.Findings > 0 {
 		m.leaks.WithLabelValues(m.model(s.Model)).Add(float64(s.Findings))

@@ -51,7 +51,7 @@ func (t *Transaction) stream(d dialect.Delta) (*choice, *stream) {
 	}
 	if c == nil {
 		c = &choice{index: d.Choice}
-		x := &detectors.Exchange{ID: t.x.ID, Tenant: t.x.Tenant, Index: t.engine.index, Own: t.holds}
+		x := t.exchange()
 		for _, det := range t.engine.detectors {
 			c.scans = append(c.scans, det.Scan(x, d.Choice))
 		}

@@ -22,6 +22,7 @@ import (
 // all other exchanges that come after wait for this one's.
 type Transaction struct {
 	engine  *Engine
+	sinks   []Sink
 	x       Exchange
 	dialect dialect.Dialect // nil: none speaks on the path
 	prompt  dialect.Prompt  // without its parts
@@ -36,8 +37,9 @@ type Transaction struct {
 	dead    bool    // a panic ended the audit
 	over    bool    // the response has ended: there is no early news any more
 
-	prints int      // of the prompt
-	own    []uint64 // sorted places of prints that the request rightly holds
+	prints  int                    // of the prompt
+	control []detectors.Confidence // of its matches by the reverse-time control
+	own     []uint64               // sorted places of prints that the request rightly holds
 
 	status   int
 	decoder  dialect.Decoder // nil: no response, or none that is read
@@ -72,7 +74,8 @@ func (t *Transaction) Ended(at time.Time) {
 // unless Arrived was called before.
 func (t *Transaction) Request(body []byte, at time.Time, cut dialect.Reason) time.Time {
 	t.Arrived(at)
-	var own, history []fingerprint.Print
+	var own [][]fingerprint.Print
+	var history []fingerprint.Print
 	t.contain(func() { own, history = t.read(body, cut) })
 	t.arrived = true
 	t.engine.take(t.arrival, func(at time.Time) {
@@ -82,9 +85,9 @@ func (t *Transaction) Request(body []byte, at time.Time, cut dialect.Reason) tim
 	return t.start
 }
 
-// read fingerprints the prompt: what the tenant brought, and what it sends
-// back as the assistant's.
-func (t *Transaction) read(body []byte, cut dialect.Reason) (own, history []fingerprint.Print) {
+// read fingerprints the prompt: what the tenant brought, part by part, and
+// what it sends back as the assistant's.
+func (t *Transaction) read(body []byte, cut dialect.Reason) (own [][]fingerprint.Print, history []fingerprint.Print) {
 	if t.dialect == nil {
 		return nil, nil
 	}
@@ -110,25 +113,31 @@ func (t *Transaction) read(body []byte, cut dialect.Reason) (own, history []fing
 	defer func() { p.Parts = nil; t.prompt = p }()
 	sh := t.engine.scheme.Shingler()
 	for _, part := range p.Parts {
-		dst := &own
 		if part.Role == dialect.Assistant {
-			dst = &history
+			history = sh.Finish(sh.Append(history, part.Text))
+			continue
 		}
-		*dst = sh.Finish(sh.Append(*dst, part.Text))
+		if prints := sh.Finish(sh.Append(nil, part.Text)); len(prints) > 0 {
+			own = append(own, prints)
+			t.prints += len(prints)
+		}
 	}
-	t.prints = len(own) + len(history)
+	t.prints += len(history)
 	return own, history
 }
 
 // arrive enters the prompt into the index. What the tenant brings is its own
 // unless it once leaked to it; what it sends back as the assistant's is its
 // own unless it is known as somebody else's.
-func (t *Transaction) arrive(own, history []fingerprint.Print, at time.Time) {
+func (t *Transaction) arrive(own [][]fingerprint.Print, history []fingerprint.Print, at time.Time) {
 	ix, tenant := t.engine.index, t.x.Tenant
-	places := make([]uint64, 0, len(own)+len(history))
-	for _, p := range own {
-		if !ix.Tainted(tenant, p) {
-			places = append(places, p.Hi)
+	t.control = detectors.Control(t.exchange(), own)
+	places := make([]uint64, 0, t.prints)
+	for _, text := range own {
+		for _, p := range text {
+			if !ix.Tainted(tenant, p) {
+				places = append(places, p.Hi)
+			}
 		}
 	}
 	for _, p := range t.engine.accounted(tenant, history) {
@@ -140,9 +149,16 @@ func (t *Transaction) arrive(own, history []fingerprint.Print, at time.Time) {
 	slices.Sort(places)
 	t.own = slices.Compact(places)
 	o := store.Owner{Tenant: tenant, Exchange: t.x.ID, At: at}
-	ix.Add(o, own)
+	for _, text := range own {
+		ix.Add(o, text)
+	}
 	o.Kind = store.History
 	ix.Add(o, history)
+}
+
+// exchange is what detectors know of the transaction.
+func (t *Transaction) exchange() *detectors.Exchange {
+	return &detectors.Exchange{ID: t.x.ID, Tenant: t.x.Tenant, Index: t.engine.index, Own: t.holds}
 }
 
 func (t *Transaction) holds(p fingerprint.Print) bool {
@@ -283,7 +299,7 @@ func (t *Transaction) report(at time.Time) {
 		if f.State == detectors.Final {
 			t.final++
 		}
-		for _, s := range t.engine.sinks {
+		for _, s := range t.sinks {
 			s.Finding(*f, news)
 		}
 	}
@@ -293,7 +309,7 @@ func (t *Transaction) report(at time.Time) {
 func (t *Transaction) summarise(end time.Time) {
 	s := Summary{
 		ID: t.x.ID, Tenant: t.x.Tenant, Model: t.model, Start: t.start, End: end,
-		Status: t.status, Reasons: t.reasons, PromptPrints: t.prints, Words: t.words, Findings: t.final,
+		Status: t.status, Reasons: t.reasons, PromptPrints: t.prints, Words: t.words, Findings: t.final, Control: t.control,
 	}
 	if t.dialect != nil {
 		s.Dialect = t.dialect.Name()
@@ -314,7 +330,7 @@ func (t *Transaction) summarise(end time.Time) {
 	default:
 		s.Coverage = Part
 	}
-	for _, sink := range t.engine.sinks {
+	for _, sink := range t.sinks {
 		sink.Exchange(s)
 	}
 }
