@@ -32,7 +32,9 @@ func Control(x *Exchange, texts [][]fingerprint.Print) []Confidence {
 	}
 	var found []Confidence
 	for _, f := range s.Finish(nil, time.Time{}) {
-		found = append(found, f.Confidence)
+		if f.Leak() {
+			found = append(found, f.Confidence)
+		}
 	}
 	return found
 }

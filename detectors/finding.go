@@ -16,6 +16,15 @@ type Kind string
 // The kinds of findings. A leak names its donor; what names none is a suspect.
 const (
 	PromptLeak Kind = "prompt_leak" // text first seen in another tenant's prompt
+	Suspect    Kind = "suspect"     // something is odd, and nobody's text is proven; the reason says what
+)
+
+// Reason says what is odd in a suspect.
+type Reason string
+
+// The reasons of suspects.
+const (
+	ShortRun Reason = "short_run" // a passage of another tenant's prompt, too short for a leak
 )
 
 // Confidence says how sure a finding is.
@@ -25,6 +34,7 @@ type Confidence string
 const (
 	Confirmed Confidence = "confirmed" // two independent passages of one donor
 	Probable  Confidence = "probable"  // one run of one donor
+	Possible  Confidence = "possible"  // a suspect's: less than a leak
 )
 
 // Severity says how urgent a finding is.
@@ -34,6 +44,7 @@ type Severity string
 const (
 	Critical Severity = "critical"
 	High     Severity = "high"
+	Info     Severity = "info"
 )
 
 // State says where a finding stands in the life of its exchange.
@@ -55,6 +66,7 @@ type Finding struct {
 	Kind       Kind       `json:"kind"`
 	Confidence Confidence `json:"confidence"`
 	Severity   Severity   `json:"severity"`
+	Reason     Reason     `json:"reason,omitempty"` // of a suspect
 	Recipient  Recipient  `json:"recipient"`
 	Donor      Donor      `json:"donor"`
 	Evidence   Evidence   `json:"evidence"`
@@ -99,12 +111,19 @@ type Evidence struct {
 	PromptUnseen bool `json:"prompt_unseen,omitempty"`
 }
 
+// Leak reports whether the finding is a leak, and no suspect.
+func (f *Finding) Leak() bool { return f.Kind != Suspect }
+
 // SetConfidence sets the confidence and the severity that goes with it.
 func (f *Finding) SetConfidence(c Confidence) {
 	f.Confidence = c
-	f.Severity = High
-	if c == Confirmed {
+	switch c {
+	case Confirmed:
 		f.Severity = Critical
+	case Probable:
+		f.Severity = High
+	default:
+		f.Severity = Info
 	}
 }
 
@@ -112,7 +131,7 @@ func (f *Finding) SetConfidence(c Confidence) {
 // the same id in every update, and when its exchange is replayed.
 func (f *Finding) setID() {
 	h := sha256.New()
-	for _, s := range []string{string(f.Kind), f.Detector, f.Recipient.Exchange, f.Recipient.Channel, f.Donor.Tenant, f.Donor.Part} {
+	for _, s := range []string{string(f.Kind), string(f.Reason), f.Detector, f.Recipient.Exchange, f.Recipient.Channel, f.Donor.Tenant, f.Donor.Part} {
 		fmt.Fprintf(h, "%d:%s,", len(s), s)
 	}
 	fmt.Fprintf(h, "%d,%d", f.Recipient.Choice, f.Recipient.Block)

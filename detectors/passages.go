@@ -31,7 +31,9 @@ import (
 // the response nor in the prompts, are confirmed.
 //
 // There is one finding for each donor and block of a channel. It names the
-// exchange that most of the passages came from.
+// exchange that most of the passages came from. Hits that are no leak are a
+// suspect, which is told at the end: one shared run of 20 words shows as one
+// hit, and so does chance.
 type Passages struct{}
 
 // Sizes of the passage detector, in words.
@@ -120,7 +122,7 @@ func (s *passageScan) Finish(dst []Finding, end time.Time) []Finding {
 		for _, donor := range t.chains.order {
 			f, ok := s.finding(t, donor)
 			if !ok {
-				continue
+				f = s.suspect(t, donor)
 			}
 			delete(s.said, f.ID)
 			f.State = Final
@@ -155,8 +157,31 @@ func (s *passageScan) match(t *stream, from int, end time.Time) {
 
 // finding sums up what t holds of a donor; ok is false while that is no leak.
 func (s *passageScan) finding(t *stream, d *donor) (f Finding, ok bool) {
-	f = Finding{
-		Kind:     PromptLeak,
+	f = s.sum(t, d, PromptLeak, func(c *chain) bool { return c.leak(t) })
+	if f.Evidence.Passages == 0 {
+		return f, false
+	}
+	f.SetConfidence(Probable)
+	if s.independent(d) {
+		f.SetConfidence(Confirmed)
+	}
+	f.setID()
+	return f, true
+}
+
+// suspect sums up what t holds of a donor, none of which is a leak.
+func (s *passageScan) suspect(t *stream, d *donor) Finding {
+	f := s.sum(t, d, Suspect, func(*chain) bool { return true })
+	f.Reason = ShortRun
+	f.SetConfidence(Possible)
+	f.setID()
+	return f
+}
+
+// sum adds up the donor's chains in t that count.
+func (s *passageScan) sum(t *stream, d *donor, kind Kind, counts func(*chain) bool) Finding {
+	f := Finding{
+		Kind:     kind,
 		Detector: Passages{}.Name(),
 		Recipient: Recipient{
 			Tenant: s.x.Tenant, Exchange: s.x.ID, Choice: s.choice,
@@ -167,7 +192,7 @@ func (s *passageScan) finding(t *stream, d *donor) (f Finding, ok bool) {
 	passages := map[string]int{} // by exchange
 	for i := range d.chains {
 		c := &d.chains[i]
-		if !c.leak(t) {
+		if !counts(c) {
 			continue
 		}
 		f.Evidence.CoveredWords += c.covered
@@ -184,15 +209,7 @@ func (s *passageScan) finding(t *stream, d *donor) (f Finding, ok bool) {
 			f.Recipient.Length = int(c.runEnd - c.runStart)
 		}
 	}
-	if f.Evidence.Passages == 0 {
-		return f, false
-	}
-	f.SetConfidence(Probable)
-	if s.independent(d) {
-		f.SetConfidence(Confirmed)
-	}
-	f.setID()
-	return f, true
+	return f
 }
 
 // independent says whether two chains of the donor, in whatever channels of

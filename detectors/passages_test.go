@@ -56,8 +56,9 @@ func (s shelf) edit(f func(*store.Match)) {
 	}
 }
 
-// scanned is what a scan said: while the text streamed, and at its end.
-type scanned struct{ open, last []Finding }
+// scanned is what a scan said: while the text streamed, and at its end, where
+// suspects are kept apart.
+type scanned struct{ open, last, suspects []Finding }
 
 // scan streams one text in pieces of random length.
 func scan(s shelf, rnd *rand.Rand, own func(fingerprint.Print) bool, texts ...string) scanned {
@@ -80,7 +81,13 @@ func scan(s shelf, rnd *rand.Rand, own func(fingerprint.Print) bool, texts ...st
 		last.Words = sh.Words()
 		out.open = sc.Append(out.open, last)
 	}
-	out.last = sc.Finish(nil, end)
+	for _, f := range sc.Finish(nil, end) {
+		if f.Leak() {
+			out.last = append(out.last, f)
+		} else {
+			out.suspects = append(out.suspects, f)
+		}
+	}
 	return out
 }
 
@@ -102,6 +109,31 @@ func seeded(t *testing.T) *rand.Rand {
 
 func part(text string, from, n int) string {
 	return strings.Join(strings.Fields(text)[from:from+n], " ")
+}
+
+// Any run of 20 words of a foreign prompt is a leak or a suspect at the end,
+// with the right donor, and a suspect is no alarm while the text streams.
+func TestEveryRunOfTwentyWords(t *testing.T) {
+	rnd := seeded(t)
+	s := shelf{}
+	secret := words(rnd, 300)
+	s.put("A", "ex-1", secret)
+	for range 300 {
+		got := scan(s, rnd, nil, words(rnd, 40)+" "+part(secret, rnd.IntN(280), 20)+" "+words(rnd, 40))
+		all := append(got.last, got.suspects...)
+		if len(all) != 1 || all[0].Donor.Tenant != "A" || all[0].Donor.Exchange != "ex-1" {
+			t.Fatalf("%d leaks and %d suspects, want one of them, of A's prompt", len(got.last), len(got.suspects))
+		}
+		if len(got.suspects) > 0 {
+			f := got.suspects[0]
+			if f.Reason != ShortRun || f.Confidence != Possible || f.Severity != Info || len(got.open) > 0 {
+				t.Fatalf("%s, %s, %s, and %d alarms before; want a possible short run, an info without alarm", f.Reason, f.Confidence, f.Severity, len(got.open))
+			}
+		}
+	}
+	if got := scan(s, rnd, nil, words(rnd, 200)); len(got.suspects) > 0 {
+		t.Errorf("%d suspects in other text, want none", len(got.suspects))
+	}
 }
 
 // Any run of 30 words of a foreign prompt is a leak, with the right donor, and

@@ -204,7 +204,7 @@ type watcher struct {
 // Finding implements [audit.Sink].
 func (w *watcher) Finding(f detectors.Finding, news bool) {
 	w.tally.Finding(f, news)
-	if f.State != detectors.Final {
+	if f.State != detectors.Final || !f.Leak() {
 		return
 	}
 	w.mu.Lock()
@@ -363,10 +363,12 @@ func (t *tally) print(out io.Writer) {
 		thousands(t.coverage[audit.Whole]), thousands(t.coverage[audit.Part]), thousands(t.coverage[audit.None]), thousands(t.coverage[""]))
 	recipients := map[string]bool{}
 	for _, f := range t.findings {
-		recipients[f.Recipient.Exchange] = true
+		if f.Leak() {
+			recipients[f.Recipient.Exchange] = true
+		}
 	}
 	fmt.Fprintf(out, "  answers that hold other tenants' prompts: %d, with %d findings, %d of them confirmed\n",
-		len(recipients), len(t.findings), t.leaks(detectors.Confirmed))
+		len(recipients), t.leaks(detectors.Probable), t.leaks(detectors.Confirmed))
 }
 
 // thousands writes a number with commas.

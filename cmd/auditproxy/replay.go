@@ -145,11 +145,11 @@ func (t *tally) Exchange(s audit.Summary) {
 	t.control += len(s.Control)
 }
 
-// leaks counts findings of at least the given confidence.
+// leaks counts leaks of at least the given confidence.
 func (t *tally) leaks(least detectors.Confidence) int {
 	n := 0
 	for _, f := range t.findings {
-		if least == detectors.Probable || f.Confidence == detectors.Confirmed {
+		if f.Leak() && (least == detectors.Probable || f.Confidence == detectors.Confirmed) {
 			n++
 		}
 	}
@@ -165,8 +165,9 @@ func (t *tally) summary(w io.Writer, r replay.Result, s store.Stats) {
 	if s.EvictedEarly > 0 {
 		fmt.Fprintf(w, "%d prints were dropped before the horizon, so leaks may have been missed: raise --index-bytes\n", s.EvictedEarly)
 	}
-	fmt.Fprintf(w, "%d leaks, %d of them confirmed; the reverse-time control, which can only be wrong, has %d\n",
-		len(t.findings), t.leaks(detectors.Confirmed), t.control)
+	leaks := t.leaks(detectors.Probable)
+	fmt.Fprintf(w, "%d leaks, %d of them confirmed, and %d suspects; the reverse-time control, which can only be wrong, has %d leaks\n",
+		leaks, t.leaks(detectors.Confirmed), len(t.findings)-leaks, t.control)
 }
 
 func progress(w io.Writer) func(int64, int) {

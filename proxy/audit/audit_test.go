@@ -58,7 +58,7 @@ func (s *seen) Exchange(x Summary) {
 func (s *seen) final() []string {
 	var out []string
 	for _, f := range s.findings {
-		if f.State == detectors.Final {
+		if f.State == detectors.Final && f.Leak() {
 			out = append(out, f.Recipient.Exchange+"<"+f.Donor.Exchange)
 		}
 	}

@@ -51,7 +51,7 @@ type Summary struct {
 	Reasons      []dialect.Reason
 	PromptPrints int
 	Words        int // words of response text
-	Findings     int // final ones
+	Leaks        int // final findings, suspects left out
 	// Control is the confidence of each match of the prompt with earlier
 	// answers to other tenants, which are no findings: see detectors.Control.
 	Control []detectors.Confidence

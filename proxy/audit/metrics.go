@@ -61,6 +61,7 @@ func NewMetrics(reg prometheus.Registerer, index *store.Index) (*Metrics, error)
 		m.findings.WithLabelValues(string(detectors.PromptLeak), string(c), detectors.Passages{}.Name())
 		m.control.WithLabelValues(string(c))
 	}
+	m.findings.WithLabelValues(string(detectors.Suspect), string(detectors.Possible), detectors.Passages{}.Name())
 	for _, c := range []prometheus.Collector{m.requests, m.responses, m.unaudited, m.findings, m.leaks, m.control, m.withdrawn, m.lastLeak, indexCollector{index}} {
 		if err := reg.Register(c); err != nil {
 			return nil, err
@@ -78,6 +79,9 @@ func (m *Metrics) Finding(f detectors.Finding, news bool) {
 		return
 	}
 	m.findings.WithLabelValues(string(f.Kind), string(f.Confidence), f.Detector).Inc()
+	if !f.Leak() {
+		return
+	}
 	at := float64(f.Time.UnixMilli()) / 1000
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -101,8 +105,8 @@ func (m *Metrics) Exchange(s Summary) {
 	for _, c := range s.Control {
 		m.control.WithLabelValues(string(c)).Inc()
 	}
-	if s.Findings > 0 {
-		m.leaks.WithLabelValues(m.model(s.Model)).Add(float64(s.Findings))
+	if s.Leaks > 0 {
+		m.leaks.WithLabelValues(m.model(s.Model)).Add(float64(s.Leaks))
 	}
 }
 

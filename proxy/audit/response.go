@@ -112,7 +112,7 @@ func (t *Transaction) conclude(at time.Time) {
 	}
 	ix, tenant := t.engine.index, t.x.Tenant
 	for i := range t.found {
-		if f := &t.found[i]; f.State == detectors.Final {
+		if f := &t.found[i]; f.State == detectors.Final && f.Leak() {
 			ix.Taint(tenant, f.Prints, at)
 		}
 	}

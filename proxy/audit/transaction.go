@@ -50,7 +50,7 @@ type Transaction struct {
 	found    []detectors.Finding
 	seen     map[string]detectors.Confidence // by finding id
 	words    int
-	final    int
+	leaks    int // final ones
 	finished bool
 }
 
@@ -276,7 +276,7 @@ func (t *Transaction) report(at time.Time) {
 		f.Model = t.model
 		f.Instance = t.x.Instance
 		f.Recipient.User = t.x.User
-		if t.unread {
+		if t.unread && f.Leak() {
 			f.Evidence.PromptUnseen = true
 			f.SetConfidence(detectors.Probable)
 		}
@@ -296,8 +296,8 @@ func (t *Transaction) report(at time.Time) {
 		}
 		t.seen[f.ID] = f.Confidence
 		news := f.State != detectors.Withdrawn && (!known || last != f.Confidence)
-		if f.State == detectors.Final {
-			t.final++
+		if f.State == detectors.Final && f.Leak() {
+			t.leaks++
 		}
 		for _, s := range t.sinks {
 			s.Finding(*f, news)
@@ -309,7 +309,7 @@ func (t *Transaction) report(at time.Time) {
 func (t *Transaction) summarise(end time.Time) {
 	s := Summary{
 		ID: t.x.ID, Tenant: t.x.Tenant, Model: t.model, Start: t.start, End: end,
-		Status: t.status, Reasons: t.reasons, PromptPrints: t.prints, Words: t.words, Findings: t.final, Control: t.control,
+		Status: t.status, Reasons: t.reasons, PromptPrints: t.prints, Words: t.words, Leaks: t.leaks, Control: t.control,
 	}
 	if t.dialect != nil {
 		s.Dialect = t.dialect.Name()

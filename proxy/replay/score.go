@@ -61,7 +61,7 @@ type Score struct {
 	Leaks    int      // exchanges that are expected to leak
 	Caught   int      // of them, those in which every expected finding is there
 	Clean    int      // exchanges that are expected clean
-	False    int      // exchanges with a finding that is neither expected nor allowed
+	False    int      // exchanges with a finding, infos left out, that is neither expected nor allowed
 	Expected int      // findings expected
 	Found    int      // of them, found
 	Missing  []string // and not found, as "exchange: kind of donor"
@@ -130,11 +130,12 @@ func (v *verdict) missing() (out []Expected) {
 	return out
 }
 
-// wrong returns what was found and is neither expected nor allowed.
+// wrong returns what was found and is neither expected nor allowed. Infos are
+// never wrong.
 func (v *verdict) wrong() (out []*detectors.Finding) {
 	for _, f := range v.found {
 		fits := func(x Expected) bool { return x.matches(f) }
-		if !slices.ContainsFunc(v.expect, fits) && !slices.ContainsFunc(v.allow, fits) {
+		if f.Severity != detectors.Info && !slices.ContainsFunc(v.expect, fits) && !slices.ContainsFunc(v.allow, fits) {
 			out = append(out, f)
 		}
 	}
