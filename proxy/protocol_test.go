@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/textproto"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/auditproxy/auditproxy/proxy/audit"
+	"github.com/auditproxy/auditproxy/proxy/dialect"
 )
 
 // TestTargetKept sends request targets that parsing would change, and looks at
@@ -557,7 +559,8 @@ func TestWebSocket(t *testing.T) {
 		if rec.Status != 101 || rec.ResponseCut != audit.ReasonUpgrade || len(rec.ResponseBody) != 0 {
 			t.Errorf("audit saw %s", brief(rec))
 		}
-		if s := g.summary(); s.Status != 101 || s.Coverage == audit.Whole {
+		s := g.summary()
+		if s.Status != 101 || s.Coverage != audit.None || !slices.Equal([]dialect.Reason(s.Reasons), []dialect.Reason{audit.ReasonUpgrade}) {
 			t.Errorf("counted as %+v", s)
 		}
 		for _, b := range []string{"ping", "\x00\xff\x80", "last"} {

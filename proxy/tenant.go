@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
 	"strings"
 )
 
@@ -16,8 +17,9 @@ import (
 //
 //  1. TrustedHeader, if one is named and the request has it,
 //  2. the account id in a path that holds /accounts/{id}/,
-//  3. a keyed hash of the API key (Authorization: Bearer, Api-Key, X-Api-Key or
-//     X-Goog-Api-Key, in this order),
+//  3. a keyed hash of the API key (Authorization: Bearer, the access key id of
+//     an AWS signature in Authorization, Api-Key, X-Api-Key, X-Goog-Api-Key, or
+//     the query's key or X-Amz-Credential, in this order),
 //  4. a keyed hash of the client's address. Such requests are counted as of
 //     an unknown tenant, and belong to one of their own for each address.
 //
@@ -83,7 +85,7 @@ func (t *tenants) of(r *http.Request) (tenant string, known bool) {
 	if id := accountID(r.URL.Path); id != "" {
 		return t.name(kindAccount, id), true
 	}
-	if key := apiKey(r.Header); key != "" {
+	if key := apiKey(r.Header, r.URL.RawQuery); key != "" {
 		return t.pseudonym(kindKey, key), true
 	}
 	addr := r.RemoteAddr
@@ -146,17 +148,58 @@ func accountID(path string) string {
 	return ""
 }
 
-// apiKey returns the key that a request shows, or "".
-func apiKey(h http.Header) string {
+// apiKey returns the key that a request shows, or "". Google's APIs take it in
+// the query as well as in a header. What an AWS signature is made with stays
+// secret, so the id of that key stands for it.
+func apiKey(h http.Header, query string) string {
 	if v := h["Authorization"]; len(v) > 0 {
 		scheme, key, _ := strings.Cut(v[0], " ")
-		if key = strings.TrimSpace(key); key != "" && strings.EqualFold(scheme, "Bearer") {
+		key = strings.TrimSpace(key)
+		switch {
+		case key == "":
+		case strings.EqualFold(scheme, "Bearer"):
 			return key
+		case strings.HasPrefix(scheme, "AWS4-"): // AWS4-HMAC-SHA256, AWS4-ECDSA-P256-SHA256
+			if id := accessKeyID(key); id != "" {
+				return id
+			}
 		}
 	}
 	for _, name := range [...]string{"Api-Key", "X-Api-Key", "X-Goog-Api-Key"} {
 		if v := h[name]; len(v) > 0 && v[0] != "" {
 			return v[0]
+		}
+	}
+	if key := queryValue(query, "key"); key != "" {
+		return key
+	}
+	id, _, _ := strings.Cut(queryValue(query, "X-Amz-Credential"), "/")
+	return id
+}
+
+// accessKeyID returns the first part of the Credential of an AWS signature,
+// which is a list like Credential=AKID/date/region/service/aws4_request,
+// SignedHeaders=..., Signature=....
+func accessKeyID(fields string) string {
+	for f := range strings.SplitSeq(fields, ",") {
+		if scope, ok := strings.CutPrefix(strings.TrimSpace(f), "Credential="); ok {
+			id, _, _ := strings.Cut(scope, "/")
+			return id
+		}
+	}
+	return ""
+}
+
+// queryValue returns the first value that a query has for name and that is not
+// empty. What is odd elsewhere in the query doesn't matter.
+func queryValue(query, name string) string {
+	for pair := range strings.SplitSeq(query, "&") {
+		k, v, _ := strings.Cut(pair, "=")
+		if k, err := url.QueryUnescape(k); err != nil || k != name {
+			continue
+		}
+		if v, err := url.QueryUnescape(v); err == nil && v != "" {
+			return v
 		}
 	}
 	return ""

@@ -1,10 +1,16 @@
 package proxy
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/client_golang/prometheus"
 )
 
 // clear names what it stands for, so that a table can be read.
@@ -28,6 +34,15 @@ func TestTenantRules(t *testing.T) {
 		{"anthropic", "", "/v1/x", []string{"X-Api-Key", "k2"}, "key-<k2>", false},
 		{"google", "", "/v1/x", []string{"X-Goog-Api-Key", "k3"}, "key-<k3>", false},
 		{"the same key by any header", "", "/v1/x", []string{"X-Goog-Api-Key", "sk-1"}, "key-<sk-1>", false},
+		{"google in the query", "", "/v1beta/models/m:generateContent?alt=sse&key=k3", nil, "key-<k3>", false},
+		{"query escaped", "", "/v1/x?%6bey=a%2Bb", nil, "key-<a+b>", false},
+		{"odd query", "", "/v1/x?%zz&key=&key=%zz&key=k3", nil, "key-<k3>", false},
+		{"no key in the query", "", "/v1/x?apikey=k&KEY=k", nil, "addr-<192.0.2.7>", true},
+		{"header before query", "", "/v1/x?key=k4", []string{"X-Goog-Api-Key", "k3"}, "key-<k3>", false},
+		{"aws signature", "", "/model/m/invoke", []string{"Authorization", "AWS4-HMAC-SHA256 Credential=AKID1/20260901/us-east-1/bedrock/aws4_request, SignedHeaders=host;x-amz-date, Signature=ab"}, "key-<AKID1>", false},
+		{"aws signature without spaces", "", "/model/m/invoke", []string{"Authorization", "AWS4-HMAC-SHA256 SignedHeaders=host,Credential=AKID1/20260902/eu-west-1/bedrock/aws4_request,Signature=cd"}, "key-<AKID1>", false},
+		{"aws signature of nobody", "", "/model/m/invoke", []string{"Authorization", "AWS4-HMAC-SHA256 Signature=cd"}, "addr-<192.0.2.7>", true},
+		{"aws signature in the query", "", "/model/m/invoke?X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKID1%2F20260901%2Fus-east-1%2Fbedrock%2Faws4_request", nil, "key-<AKID1>", false},
 		{"bearer before others", "", "/v1/x", []string{"X-Api-Key", "k2", "Authorization", "Bearer sk-1"}, "key-<sk-1>", false},
 
 		{"account", "", "/client/v4/accounts/acme/ai/run/m", []string{"Authorization", "Bearer sk-1"}, "acme", false},
@@ -129,5 +144,51 @@ func TestSpoofedTenantOverTheWire(t *testing.T) {
 	g.must("GET", "/v1/models", nil, "X-Forwarded-For", "203.0.113.9")
 	if rec := g.record(); rec.Tenant != "addr-<127.0.0.1>" {
 		t.Errorf("tenant %q", rec.Tenant)
+	}
+}
+
+// TestKeysStayHidden looks for the credentials of requests in everything that
+// the proxy says of them: log, records, summaries and metrics.
+func TestKeysStayHidden(t *testing.T) {
+	const key = "swordfish"
+	var log bytes.Buffer
+	metrics := prometheus.NewRegistry()
+	g := newRig(t, nowhere, setup{options: Options{Logger: slog.New(slog.NewJSONHandler(&log, nil)), Registerer: metrics}})
+	for _, c := range []struct{ path, header, value string }{
+		{path: "/v1beta/models/m:generateContent?key=" + key},
+		{"/v1/messages", "X-Api-Key", key},
+		{"/v1/chat/completions", "Authorization", "Bearer " + key},
+		{"/openai/deployments/d/chat/completions", "Api-Key", key},
+		{"/v1beta/models/m:generateContent", "X-Goog-Api-Key", key},
+		{"/model/m/invoke", "Authorization", "AWS4-HMAC-SHA256 Credential=" + key + "/20260901/us-east-1/bedrock/aws4_request, Signature=" + key},
+	} {
+		header := []string{"X-Other", "1"}
+		if c.header != "" {
+			header = []string{c.header, c.value}
+		}
+		res, body := g.must("POST", c.path, strings.NewReader(`{"prompt":"hello"}`), header...)
+		if res.StatusCode != http.StatusBadGateway {
+			t.Errorf("%s: got status %d", c.path, res.StatusCode)
+		}
+		record, err := json.Marshal(g.record())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := g.summary()
+		if !strings.HasPrefix(s.Tenant, kindKey+"-") {
+			t.Errorf("%s %s: the tenant is %q", c.path, c.header, s.Tenant)
+		}
+		for what, text := range map[string]string{"body": string(body), "record": string(record), "summary": fmt.Sprintf("%+v", s)} {
+			if strings.Contains(text, key) {
+				t.Errorf("%s %s: the key stands in the %s: %s", c.path, c.header, what, text)
+			}
+		}
+	}
+	families, err := metrics.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if all := fmt.Sprint(families); strings.Contains(all, key) || strings.Contains(log.String(), key) || log.Len() == 0 {
+		t.Errorf("the key stands in the metrics or the log, or there is no log:\n%s", log.String())
 	}
 }

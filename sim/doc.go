@@ -3,11 +3,12 @@
 // many invented tenants, and a ground-truth label for every answer.
 //
 // An [Engine] owns one cluster and steps it on one goroutine; its handler
-// speaks Workers AI and OpenAI. What an answer says comes out of the cluster's
-// pages: an induction head copies what the page table holds, and a small
-// background language model fills the gaps. When a fault makes a request read
-// pages that it never wrote, other tenants' text stands in its answer, and the
-// engine's [Label] for it names whose, from the cluster's shadow record.
+// speaks the APIs of Workers AI, OpenAI, Anthropic, Gemini, Ollama and SGLang.
+// What an answer says comes out of the cluster's pages: an induction head copies
+// what the page table holds, and a small background language model fills the
+// gaps. When a fault makes a request read pages that it never wrote, other
+// tenants' text stands in its answer, and the engine's [Label] for it names
+// whose, from the cluster's shadow record.
 //
 // The package imports gpukv and nothing else of this module: it shares no
 // tokenizer, word splitter, encoder or decoder with the auditor, so that a

@@ -75,8 +75,8 @@ func newSim() *cobra.Command {
 		Use:   "sim",
 		Short: "Run the simulated engine alone",
 		Long: `Runs a simulated engine with prefill and decode nodes, whose KV pages are never
-cleared. It speaks the Workers AI and the OpenAI APIs, and tells at /sim/labels
-which answers held whose text.`,
+cleared. It speaks the APIs of Workers AI, OpenAI, Anthropic, Gemini, Ollama and
+SGLang, and tells at /sim/labels which answers held whose text.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			logger := newLogger(cmd.ErrOrStderr(), slog.LevelInfo)

@@ -90,7 +90,7 @@ func TestIdenticalResults(t *testing.T) {
 				}
 			}
 			m := through.audited(t, n)
-			d.covered(t, m, n, n/2)
+			d.covered(t, m, n)
 			noFindings(t, through, m)
 		})
 	}

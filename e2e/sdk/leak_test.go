@@ -41,7 +41,7 @@ func TestLeaks(t *testing.T) {
 				}
 			}
 			m := s.audited(t, exchanges)
-			d.covered(t, m, exchanges, exchanges/2)
+			d.covered(t, m, exchanges)
 			expect := map[string]bool{} // exchanges whose answers leak
 			for _, l := range s.labels(t) {
 				for _, x := range l.Expect {

@@ -2,6 +2,7 @@ package audit
 
 import (
 	"errors"
+	"io"
 	"slices"
 	"time"
 
@@ -210,9 +211,6 @@ func (t *Transaction) Finish(at time.Time, cut dialect.Reason) time.Time {
 		t.engine.take(t.arrival, func(time.Time) {})
 	}
 	t.Ended(at)
-	if t.status != 0 {
-		t.reasons.add(cut)
-	}
 	var info dialect.Info
 	t.contain(func() {
 		if t.decoder == nil {
@@ -226,6 +224,15 @@ func (t *Transaction) Finish(at time.Time, cut dialect.Reason) time.Time {
 			t.deltas = t.decoder.Append(t.deltas, body)
 		}
 		t.deltas, err = t.decoder.Finish(t.deltas)
+		info = t.decoder.Info()
+		if cut == ReasonClientGone && info.Complete {
+			// Some clients leave at a stream's end marker, without waiting for
+			// the end of the response. There was nothing left to miss.
+			cut = ""
+			if errors.Is(coding, io.ErrUnexpectedEOF) {
+				coding = nil
+			}
+		}
 		switch {
 		case coding != nil: // what the decoder says follows from it
 			t.reasons.add(ReasonEncoding)
@@ -233,12 +240,14 @@ func (t *Transaction) Finish(at time.Time, cut dialect.Reason) time.Time {
 			t.reasons.add(reasonOf(err))
 		}
 		t.scan(at)
-		info = t.decoder.Info()
 		t.reasons.add(info.Unseen...)
 		if t.model == "" {
 			t.model = info.Model
 		}
 	})
+	if t.status != 0 {
+		t.reasons.add(cut)
+	}
 	t.engine.take(t.end, func(at time.Time) {
 		t.contain(func() {
 			t.conclude(at)

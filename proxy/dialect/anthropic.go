@@ -87,7 +87,7 @@ func (anthropicComplete) Prompt(body []byte, _ string, h Header) (Prompt, error)
 }
 
 func (anthropicComplete) Decoder(p Prompt, h Header) Decoder {
-	return newDecoder(p, h, form{read: newAnthropic().read})
+	return newDecoder(p, h, form{read: newAnthropic().read, single: true})
 }
 
 func (anthropicComplete) Error(status int, message string, h Header) []byte {
@@ -266,7 +266,7 @@ func (r *anthropic) block(o *output, i int, v gjson.Result) {
 		o.text(place{o.base, ToolName, n}, "content[].name", v.Get("name"))
 		// A stream begins with an empty object, and pieces follow.
 		if in := v.Get("input"); in.IsObject() && len(strings.Trim(in.Raw, "{} \t\r\n")) > 0 || in.Type == gjson.String {
-			o.source(place{o.base, ToolArgs, n}, in)
+			o.arguments(place{o.base, ToolArgs, n}, in)
 		}
 	case strings.HasSuffix(t, "tool_result"):
 		r.result(o, p, v.Get("content"), 0)
@@ -288,7 +288,7 @@ func (r *anthropic) delta(o *output, i int, v gjson.Result) {
 	case "thinking_delta":
 		o.text(place{o.base, Reasoning, n}, "delta.thinking", v.Get("thinking"))
 	case "input_json_delta":
-		o.text(place{o.base, ToolArgs, n}, "delta.partial_json", v.Get("partial_json"))
+		o.arguments(place{o.base, ToolArgs, n}, v.Get("partial_json"))
 	case "compaction_delta":
 		o.text(place{o.base, Content, n}, "delta.content", v.Get("content"))
 	case "citations_delta":
@@ -342,7 +342,7 @@ func (r *anthropic) batch(o *output, v gjson.Result) {
 	result := v.Get("result")
 	switch {
 	case result.IsObject():
-		o.done = true // each line may be the last
+		o.done, o.batch = true, true // each line may be the last
 		o.base = len(o.choices)
 		o.choice(o.base)
 		r.from, r.next = 0, 0

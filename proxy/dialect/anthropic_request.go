@@ -74,7 +74,7 @@ func (r *request) typedBlock(role Role, v gjson.Result) bool {
 		r.text(Assistant, "content[].content", -1, v.Get("content"))
 	case strings.HasSuffix(t, "tool_use"):
 		r.text(Assistant, "content[].name", -1, v.Get("name"))
-		r.source(Assistant, v.Get("input"))
+		r.arguments(Assistant, v.Get("input"))
 	case strings.HasSuffix(t, "tool_result"):
 		r.toolResult(v.Get("content"), 0)
 	case t == "search_result":

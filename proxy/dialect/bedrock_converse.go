@@ -52,7 +52,7 @@ func (bedrockConverse) Prompt(body []byte, path string, h Header) (Prompt, error
 }
 
 func (bedrockConverse) Decoder(p Prompt, h Header) Decoder {
-	return newDecoder(p, h, form{read: readConverseBody, frame: readConverseFrame})
+	return newDecoder(p, h, form{read: readConverseBody, frame: readConverseFrame, single: true})
 }
 
 func (bedrockConverse) Error(_ int, message string, h Header) []byte { return bedrockError(message, h) }
@@ -134,7 +134,7 @@ func readConverseBlock(o *output, i int, v gjson.Result) {
 			o.text(p, "content[].text", f)
 		case "toolUse":
 			readConverseCall(o, i, f)
-			o.source(place{o.base, ToolArgs, i}, f.Get("input"))
+			o.arguments(place{o.base, ToolArgs, i}, f.Get("input"))
 		case "reasoningContent":
 			readConverseReasoning(o, i, f)
 			o.text(place{o.base, Reasoning, i}, "reasoningText.text", f.Get("reasoningText.text"))
@@ -178,7 +178,7 @@ func readConverseEvent(o *output, event string, v gjson.Result) bool {
 	case "contentBlockDelta":
 		d := v.Get("delta")
 		o.text(place{o.base, Content, i}, "delta.text", d.Get("text"))
-		o.source(place{o.base, ToolArgs, i}, d.Get("toolUse.input"))
+		o.arguments(place{o.base, ToolArgs, i}, d.Get("toolUse.input"))
 		readConverseReasoning(o, i, d.Get("reasoningContent"))
 	case "messageStop":
 		o.finish(o.choice(o.base), v.Get("stopReason"))
@@ -224,7 +224,7 @@ func (r *request) converseBlock(role Role, v gjson.Result) {
 			r.text(role, "content[].text", -1, f)
 		case "toolUse":
 			r.text(Assistant, "content[].toolUse.name", -1, f.Get("name"))
-			r.source(Assistant, f.Get("input"))
+			r.arguments(Assistant, f.Get("input"))
 		case "toolResult":
 			for _, c := range f.Get("content").All() {
 				if j := c.Get("json"); j.Exists() {

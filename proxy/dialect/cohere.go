@@ -80,7 +80,7 @@ func readCohereV2(o *output, v gjson.Result) {
 func cohereCall(o *output, i int, v gjson.Result) {
 	o.text(place{o.base, ToolID, i}, "tool_calls.id", v.Get("id"))
 	o.text(place{o.base, ToolName, i}, "tool_calls.function.name", v.Get("function.name"))
-	o.source(place{o.base, ToolArgs, i}, v.Get("function.arguments"))
+	o.arguments(place{o.base, ToolArgs, i}, v.Get("function.arguments"))
 }
 
 // readCohereMessage reads a whole answer.
@@ -183,7 +183,7 @@ func readCohereV1(o *output, v gjson.Result) {
 		call := v.Get("tool_call_delta")
 		i := count(call.Get("index"))
 		o.text(place{o.base, ToolName, i}, "tool_call_delta.name", call.Get("name"))
-		o.text(place{o.base, ToolArgs, i}, "tool_call_delta.parameters", call.Get("parameters"))
+		o.arguments(place{o.base, ToolArgs, i}, call.Get("parameters"))
 	case "tool-calls-generation":
 		cohereCalls(o, v.Get("tool_calls"))
 	}
@@ -235,7 +235,7 @@ func cohereCalls(o *output, v gjson.Result) {
 	for _, c := range v.All() {
 		o.whole(place{o.base, ToolName, i}, "tool_calls[].name", c.Get("name"))
 		if p := c.Get("parameters"); o.said[place{o.base, ToolArgs, i}] == nil {
-			o.source(place{o.base, ToolArgs, i}, p) // the pieces of a stream are spaced otherwise
+			o.arguments(place{o.base, ToolArgs, i}, p) // the pieces of a stream are spaced otherwise
 		}
 		i++
 	}

@@ -111,14 +111,14 @@ func (r *request) cohereV1Field(key string, v gjson.Result) {
 func (r *request) cohereCalls(v gjson.Result) {
 	for _, c := range v.All() {
 		r.text(Assistant, "tool_calls[].name", -1, c.Get("name"))
-		r.source(Assistant, c.Get("parameters"))
+		r.arguments(Assistant, c.Get("parameters"))
 	}
 }
 
 // cohereResults reads what tools gave.
 func (r *request) cohereResults(v gjson.Result) {
 	for _, t := range v.All() {
-		r.source(Assistant, t.Get("call.parameters"))
+		r.arguments(Assistant, t.Get("call.parameters"))
 		for _, out := range t.Get("outputs").All() {
 			r.source(Tool, out)
 		}

@@ -118,6 +118,9 @@ func TestCutRecorded(t *testing.T) {
 // endless are the dialects whose streams never say which event is the last.
 var endless = []string{"gemini", "triton-generate", "generic"}
 
+// unmarked are the transcripts of servers that leave the end marker out.
+var unmarked = []string{"openai_cumulative_message.txtar", "openai_stream_of_one.txtar", "openai_surrogates.txtar", "workersai_openai_frames.txtar"}
+
 // TestCutStreamEnds ends a stream at every position: what it says then is the
 // beginning of what the whole says, and only the whole is not truncated.
 func TestCutStreamEnds(t *testing.T) {
@@ -128,6 +131,10 @@ func TestCutStreamEnds(t *testing.T) {
 		full := decodeWhole(b.decoder(), b.data)
 		if full.Err != nil || full.Info.Error != "" {
 			continue
+		}
+		marked := !slices.Contains(endless, b.dialect.Name()) && !slices.Contains(unmarked, b.name)
+		if full.Info.Complete != marked {
+			t.Errorf("%s: complete %t, want %t", b.name, full.Info.Complete, marked)
 		}
 		for i := range b.data {
 			part := decodeWhole(b.decoder(), b.data[:i])
@@ -147,6 +154,9 @@ func TestCutStreamEnds(t *testing.T) {
 				}) {
 					t.Fatalf("%s ended at %d: %+v is of no text in %+v", b.name, i, d, full.Places)
 				}
+			}
+			if part.Info.Complete && !sameText(full, part) {
+				t.Fatalf("%s ended at %d: complete, but text is missing", b.name, i)
 			}
 			if part.Err == nil && !sameText(full, part) && !slices.Contains(endless, b.dialect.Name()) {
 				t.Fatalf("%s ended at %d: no error, but text is missing", b.name, i)
@@ -171,3 +181,38 @@ func beginsWith(whole, got string) bool {
 }
 
 func sameText(a, b answer) bool { return cmp.Equal(a.Places, b.Places) }
+
+// TestComplete ends lines, frames and arrays at every position: only what is
+// said to be complete has all of the text.
+func TestComplete(t *testing.T) {
+	complete := map[string]bool{}
+	for _, b := range bodies(t) {
+		kind := b.header["Content-Type"]
+		form := ""
+		switch {
+		case isLines(kind):
+			form = "lines"
+		case strings.HasSuffix(kind, "eventstream"):
+			form = "frames"
+		case isJSON(kind):
+			form = "JSON"
+		default:
+			continue
+		}
+		full := decodeWhole(b.decoder(), b.data)
+		if full.Err != nil || full.Info.Error != "" {
+			continue
+		}
+		complete[form] = complete[form] || full.Info.Complete
+		for i := range b.data {
+			if part := decodeWhole(b.decoder(), b.data[:i]); part.Info.Complete && !sameText(full, part) {
+				t.Fatalf("%s ended at %d: complete, but text is missing", b.name, i)
+			}
+		}
+	}
+	for _, form := range []string{"lines", "frames", "JSON"} {
+		if !complete[form] {
+			t.Errorf("%s: none is complete", form)
+		}
+	}
+}

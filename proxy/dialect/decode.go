@@ -24,6 +24,9 @@ type form struct {
 	array bool        // a JSON array comes element by element, and each counts as soon as it is whole
 	plain bool        // a body that is neither JSON nor a stream is text
 	media bool        // images or audio are what the API answers with
+	// single says that a stream has no end marker of its own: it is over when
+	// its one choice names a finish reason.
+	single bool
 	// remember has the decoder keep track of what it gave, so that text that
 	// comes again is known; see [output.rest].
 	remember bool
@@ -71,6 +74,7 @@ type maker struct {
 func (m maker) begin(o *output) {
 	o.info = headerInfo(m.header)
 	o.echo = newEcho(m.prompt.asked)
+	o.single = m.single
 	if m.remember {
 		o.said = map[place]*said{}
 	}
@@ -285,6 +289,7 @@ func (d *whole) Finish(dst []Delta) (_ []Delta, err error) {
 		d.value(v, d.read)
 		dst, d.dst = d.dst, nil
 	}
+	d.done = reason == "" && !d.over
 	return d.close(dst, &err), err
 }
 

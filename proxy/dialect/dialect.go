@@ -94,7 +94,7 @@ type Delta struct {
 	Choice  int     // index of the choice (n>1)
 	Channel Channel //
 	Block   int     // content block or tool call inside the choice; text of two blocks never joins
-	Text    string  // as JSON decoding yields it
+	Text    string  // as JSON decoding yields it; of tool arguments that are JSON in a string, with the escapes of both undone
 }
 
 // Info is what a response says about itself beside its text. Fields that the
@@ -103,14 +103,18 @@ type Info struct {
 	ID               string // as the body names it
 	RequestID        string // as the headers name it
 	Model            string
-	FinishReason     string   // of the first choice that named one
-	PromptTokens     int      // of the whole prompt, those read from a cache included
-	CompletionTokens int      // those of reasoning included
-	CachedTokens     int      // of the prompt's
-	Cached           bool     // a gateway answered out of its cache
-	Queued           string   // id under which the answer can be fetched later; see [Prompt.Poll]
-	Error            string   // code or type of an error envelope, never its message
-	Unseen           []Reason // what the response holds beside text, and faults beyond the one of Finish, each reason once
+	FinishReason     string // of the first choice that named one
+	PromptTokens     int    // of the whole prompt, those read from a cache included
+	CompletionTokens int    // those of reasoning included
+	CachedTokens     int    // of the prompt's
+	Cached           bool   // a gateway answered out of its cache
+	Queued           string // id under which the answer can be fetched later; see [Prompt.Poll]
+	Error            string // code or type of an error envelope, never its message
+	// Complete says that no text can follow: a stream's end marker was read, or
+	// an error in its place, or a JSON body to its last brace. It stays false
+	// for streams of APIs that name no end.
+	Complete bool
+	Unseen   []Reason // what the response holds beside text, and faults beyond the one of Finish, each reason once
 }
 
 // Decoder turns the bytes of one response body into deltas. How the bytes are

@@ -123,6 +123,7 @@ func (d *elements) Finish(dst []Delta) (_ []Delta, err error) {
 	}
 	d.element = nil
 	dst, d.dst = d.dst, nil
+	d.done = d.closed
 	if !d.closed {
 		d.faults.add(ReasonTruncated, bodyObject, "the array was not closed")
 	}

@@ -73,7 +73,7 @@ func (r *request) llamaPrompt(v gjson.Result, depth int) {
 }
 
 func (llamaCPP) Decoder(p Prompt, h Header) Decoder {
-	return newDecoder(p, h, form{read: readLlamaCPP})
+	return newDecoder(p, h, form{read: readLlamaCPP, single: true})
 }
 
 func (llamaCPP) Error(status int, message string, h Header) []byte {

@@ -239,7 +239,9 @@ func readFunction(o *output, i, block int, v gjson.Result) {
 		switch k.Str {
 		case "name":
 			o.text(place{i, ToolName, block}, "the name of a tool call", f)
-		case "arguments", "input": // input: OpenAI's custom tools
+		case "arguments":
+			o.arguments(place{i, ToolArgs, block}, f)
+		case "input": // of OpenAI's custom tools, which is no JSON
 			o.source(place{i, ToolArgs, block}, f)
 		}
 	}

@@ -168,7 +168,9 @@ func (r *request) call(i int, v gjson.Result) {
 		switch k.Str {
 		case "name":
 			r.text(Assistant, "messages[].tool_calls[].function.name", i, f)
-		case "arguments", "input":
+		case "arguments":
+			r.arguments(Assistant, f)
+		case "input": // of a custom tool, which is no JSON
 			r.source(Assistant, f)
 		}
 	}

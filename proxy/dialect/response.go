@@ -71,6 +71,7 @@ type output struct {
 	texts  joiner
 	said   map[place]*said // nil: what was given is not remembered
 	echo   *echo           // nil: no answer begins with its prompt
+	args   map[place]*arguments
 
 	choices []choice
 	base    int  // what the indexes of the value being read count from
@@ -78,6 +79,8 @@ type output struct {
 	cut     bool // the value being read lacks its end
 	failed  bool // an error envelope was read
 	done    bool // the end marker was read
+	single  bool // there is no other end marker than the one choice's finish reason
+	batch   bool // what ended was one answer of a list, and more may follow
 }
 
 // object names what is being read.
@@ -242,5 +245,7 @@ func (o *output) ended() bool {
 func (o *output) Info() Info {
 	info := o.info
 	info.Unseen = slices.Clip(info.Unseen)
+	info.Complete = !o.cut && !o.batch && (o.done ||
+		o.stream && (o.failed || o.single && len(o.choices) == 1 && o.ended()))
 	return info
 }

@@ -191,7 +191,7 @@ var pieces = map[string]struct {
 	channel Channel
 	kind    string
 	part    string // field that numbers the part; "" if there is one only
-	whole   string // field that holds the whole text when it is done
+	whole   string // field that holds the whole text when it is done; of JSON in a string, "arguments"
 }{
 	"response.output_text":                     {Content, "content", "content_index", "text"},
 	"response.refusal":                         {Refusal, "content", "content_index", "refusal"},
@@ -254,7 +254,12 @@ func (r *responses) event(o *output, t string, v gjson.Result) {
 	}
 	if of, ok := strings.CutSuffix(t, ".done"); ok {
 		if p, ok := pieces[of]; ok && v.Get(p.whole).Type == gjson.String {
-			o.whole(r.at(o, p.channel, item, p.kind, count(v.Get(p.part))), p.whole, v.Get(p.whole))
+			at := r.at(o, p.channel, item, p.kind, count(v.Get(p.part)))
+			if p.whole == "arguments" {
+				o.wholeArguments(at, v.Get(p.whole))
+			} else {
+				o.whole(at, p.whole, v.Get(p.whole))
+			}
 		}
 		return
 	}
@@ -273,5 +278,10 @@ func (r *responses) event(o *output, t string, v gjson.Result) {
 		}
 		return
 	}
-	o.text(r.at(o, p.channel, item, p.kind, count(v.Get(p.part))), "delta", delta)
+	at := r.at(o, p.channel, item, p.kind, count(v.Get(p.part)))
+	if p.whole == "arguments" && delta.Type == gjson.String {
+		o.arguments(at, delta)
+		return
+	}
+	o.text(at, "delta", delta)
 }

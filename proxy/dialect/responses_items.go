@@ -52,7 +52,7 @@ func (r *responses) item(o *output, n int, v gjson.Result) {
 		o.misfit("output[]", v)
 		return
 	}
-	args := func(v gjson.Result) { o.wholeSource(r.at(o, ToolArgs, n, "call", 0), v) }
+	args := func(v gjson.Result) { o.wholeSource(r.at(o, ToolArgs, n, "call", 0), v) } // no JSON in a string
 	call := func() {
 		o.whole(r.at(o, ToolID, n, "call", 0), "output[].call_id", v.Get("call_id"))
 		o.whole(r.at(o, ToolName, n, "call", 0), "output[].name", v.Get("name"))
@@ -83,7 +83,7 @@ func (r *responses) item(o *output, n int, v gjson.Result) {
 		}
 	case "function_call", "mcp_call", "mcp_approval_request":
 		call()
-		args(v.Get("arguments"))
+		o.wholeArguments(r.at(o, ToolArgs, n, "call", 0), v.Get("arguments"))
 		o.wholeSource(r.at(o, Content, n, "output", 0), v.Get("output"))
 	case "custom_tool_call":
 		call()

@@ -72,7 +72,7 @@ func (r *request) textGeneration(v gjson.Result, full bool) {
 
 func (textGeneration) Decoder(p Prompt, h Header) Decoder {
 	t := new(textGenerated)
-	return newDecoder(p, h, form{read: t.read, remember: true})
+	return newDecoder(p, h, form{read: t.read, remember: true, single: true})
 }
 
 func (textGeneration) Error(status int, message string, h Header) []byte {
