@@ -68,11 +68,17 @@ func newStage(t *testing.T, engine ...string) *stage {
 	dir := t.TempDir()
 	s := &stage{findings: filepath.Join(dir, "findings.ndjson"), capture: filepath.Join(dir, "capture.ndjson"), key: filepath.Join(dir, "key")}
 	s.engine = start(t, append([]string{"sim", "--listen", "127.0.0.1:0", "--divisor", "512"}, engine...)...)
-	s.sidecar = start(t, "serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
-		"--upstream", s.engine.field(t, "url"), "--id-header", "X-Request-Id",
-		"--findings", s.findings, "--capture", s.capture, "--key-file", s.key)
-	s.url, s.admin = s.sidecar.field(t, "traffic"), s.sidecar.field(t, "admin")
+	s.serve(t)
 	return s
+}
+
+// serve starts a sidecar before the engine.
+func (s *stage) serve(t *testing.T, flags ...string) {
+	t.Helper()
+	s.sidecar = start(t, append([]string{"serve", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0",
+		"--upstream", s.engine.field(t, "url"), "--id-header", "X-Request-Id",
+		"--findings", s.findings, "--capture", s.capture, "--key-file", s.key}, flags...)...)
+	s.url, s.admin = s.sidecar.field(t, "traffic"), s.sidecar.field(t, "admin")
 }
 
 // ask sends a chat completion as a tenant and returns the status and body.
@@ -131,20 +137,36 @@ func letter(rnd *rand.Rand, n int) string {
 // oversized is how many prompts larger than the pool an incident has.
 const oversized = 8
 
-// incident sends ordinary prompts of one tenant until the pool has gone round,
-// then prompts of another that are larger than the prefill pool. It returns
-// what became of those: "answered", or "refused" by status or, in a stream that
-// has begun, by an error event.
+// incident is the filling, then the oversized prompts.
 func (s *stage) incident(t *testing.T) (outcomes []string) {
+	t.Helper()
+	rnd := seeded(t)
+	s.fill(t, rnd)
+	return s.oversized(t, rnd)
+}
+
+func seeded(t *testing.T) *rand.Rand {
 	t.Helper()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	rnd := rand.New(rand.NewPCG(seed, 0))
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// fill sends ordinary prompts of one tenant until the pool has gone round.
+func (s *stage) fill(t *testing.T, rnd *rand.Rand) {
+	t.Helper()
 	for i := range 40 {
 		if status, _ := s.ask(t, fmt.Sprintf("a-%d", i), "alice", letter(rnd, 300), i%2 == 0); status != http.StatusOK {
 			t.Fatalf("an ordinary prompt got %d", status)
 		}
 	}
+}
+
+// oversized sends prompts of another tenant that are larger than the prefill
+// pool. It returns what became of them: "answered", or "refused" by status or,
+// in a stream that has begun, by an error event.
+func (s *stage) oversized(t *testing.T, rnd *rand.Rand) (outcomes []string) {
+	t.Helper()
 	for i := range oversized {
 		status, body := s.ask(t, fmt.Sprintf("b-%d", i), "bob", letter(rnd, 1500), i%2 == 0)
 		outcome := "answered"
@@ -208,7 +230,7 @@ func TestIncidentBetweenTwoTenants(t *testing.T) {
 		if err := json.Unmarshal([]byte(line), &f); err != nil {
 			t.Fatal(err)
 		}
-		if f.Kind != "prompt_leak" || f.Donor.Tenant != "alice" || f.Recipient.Tenant != "bob" || !strings.HasPrefix(f.Donor.Exchange, "a-") {
+		if f.Kind != "prompt_leak" && f.Kind != "suspect" || f.Donor.Tenant != "alice" || f.Recipient.Tenant != "bob" || !strings.HasPrefix(f.Donor.Exchange, "a-") {
 			t.Errorf("a finding that is not alice's prompt in bob's answer: %s", line)
 		}
 	}

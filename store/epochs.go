@@ -160,3 +160,14 @@ func (s *epochs) live() (prints int, reach time.Duration) {
 	}
 	return prints, reach
 }
+
+// save returns the newest event, the number of the oldest epoch and the start of
+// each.
+func (s *epochs) save() (now time.Time, oldest uint32, starts []time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range s.list {
+		starts = append(starts, e.start)
+	}
+	return s.now, s.oldest.Load(), starts
+}

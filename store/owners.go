@@ -98,6 +98,12 @@ func (s *owners) retain(ref uint32) {
 	refs.Add(1)
 }
 
+// hold takes n more references.
+func (s *owners) hold(ref uint32, n int64) {
+	_, refs := s.place(ref)
+	refs.Add(n)
+}
+
 // release gives a reference back.
 func (s *owners) release(ref uint32) {
 	r, refs := s.place(ref)

@@ -9,6 +9,7 @@ package store
 
 import (
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/auditproxy/auditproxy/fingerprint"
@@ -118,6 +119,8 @@ type Index struct {
 	taints taints
 	shards [shardCount]shard
 	space  space
+
+	rekeyed atomic.Pointer[rekey]
 }
 
 // New returns an empty index.
@@ -152,9 +155,10 @@ func (x *Index) Add(o Owner, prints []fingerprint.Print) {
 	}
 	a := &arrival{Owner: o, tenant: tenant, epoch: epoch}
 	for _, p := range prints {
-		if x.taints.has(p.Hi, tenant) {
+		if x.tainted(tenant, p) {
 			continue
 		}
+		x.move(p)
 		x.shard(p.Hi).add(x, a, p)
 	}
 	if a.ref != 0 {
@@ -168,17 +172,29 @@ func (x *Index) Lookup(dst []Match, tenant string, prints []fingerprint.Print) [
 	asking := x.names.find(tenant)
 	oldest := x.epochs.oldest.Load()
 	for i, p := range prints {
-		s := x.shard(p.Hi)
-		s.mu.RLock()
-		if e := s.find(p, oldest); e != nil {
-			// The entry holds its owner's record for as long as the shard is
-			// locked.
-			first := x.owners.at(e.owner)
-			dst = append(dst, x.rules.match(e, &first, asking, i, x.names.name(first.tenant)))
+		m, ok := x.match(p, asking, i, oldest)
+		if was, rotated := x.before(p); rotated && !ok {
+			m, ok = x.match(was, asking, i, oldest)
 		}
-		s.mu.RUnlock()
+		if ok {
+			dst = append(dst, m)
+		}
 	}
 	return dst
+}
+
+// match looks up one print.
+func (x *Index) match(p fingerprint.Print, asking uint32, i int, oldest uint32) (m Match, ok bool) {
+	s := x.shard(p.Hi)
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	e := s.find(p, oldest)
+	if e == nil {
+		return m, false
+	}
+	// The entry holds its owner's record for as long as the shard is locked.
+	first := x.owners.at(e.owner)
+	return x.rules.match(e, &first, asking, i, x.names.name(first.tenant)), true
 }
 
 // Taint says that prints leaked to tenant at the given event time. They never
@@ -201,7 +217,15 @@ func (x *Index) Taint(tenant string, prints []fingerprint.Print, at time.Time) {
 
 // Tainted reports whether p leaked to tenant.
 func (x *Index) Tainted(tenant string, p fingerprint.Print) bool {
-	return x.taints.has(p.Hi, x.names.find(tenant))
+	return x.tainted(x.names.find(tenant), p)
+}
+
+func (x *Index) tainted(tenant uint32, p fingerprint.Print) bool {
+	if x.taints.has(p.Hi, tenant) {
+		return true
+	}
+	was, rotated := x.before(p)
+	return rotated && x.taints.has(was.Hi, tenant)
 }
 
 // Advance says that event time has reached now. Epochs that ended before the
@@ -211,6 +235,7 @@ func (x *Index) Advance(now time.Time) {
 	if x.epochs.advance(now) {
 		x.taints.expire(x.epochs.oldest.Load())
 	}
+	x.forgetKey(now)
 	if s, ok := x.epochs.sweep(); ok {
 		x.shards[s].compact(x)
 	}

@@ -189,7 +189,8 @@ func (m *model) look(n int, asking string, limit int) (state, bool) {
 	return s, true
 }
 
-// Random arrivals in the order of their times give what the plain model gives.
+// Random arrivals in the order of their times give what the plain model gives,
+// also over a restart and a rotation of keys.
 func TestAgainstModel(t *testing.T) {
 	rnd := seeded(t)
 	for round := range 200 {
@@ -197,7 +198,19 @@ func TestAgainstModel(t *testing.T) {
 		x := open(t, Options{CommonTenants: limit})
 		m := &model{arrivals: map[int][]told{}, tainted: map[[2]string]bool{}}
 		tenants := []string{"A", "B", "C", "D"}
+		key, rotation, restart := 0, rnd.IntN(60), rnd.IntN(60)
+		print := func(n int) fingerprint.Print { return sealed(n, key) }
 		for second := 1; second < 60; second++ {
+			if second == restart {
+				x = restoredFrom(t, Options{CommonTenants: limit}, saved(t, x))
+				if key > 0 {
+					x.Rekey(unseal, at(1000))
+				}
+			}
+			if second == rotation {
+				key++
+				x.Rekey(unseal, at(1000))
+			}
 			n, tenant := rnd.IntN(8), tenants[rnd.IntN(4)]
 			if rnd.IntN(8) == 0 {
 				if s, ok := m.look(n, tenant, limit); ok && !s.Own { // a leak is never of own text

@@ -69,3 +69,20 @@ func (s *taints) drop(oldest uint32) {
 	}
 	s.n.Store(int64(len(s.all)))
 }
+
+// datedTaint is a taint and the epoch of the last leak.
+type datedTaint struct {
+	taint
+	epoch uint32
+}
+
+// list returns all taints.
+func (s *taints) list() []datedTaint {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	all := make([]datedTaint, 0, len(s.all))
+	for t, epoch := range s.all {
+		all = append(all, datedTaint{t, epoch})
+	}
+	return all
+}

@@ -58,3 +58,10 @@ func (s *tenants) len() int {
 	defer s.mu.RUnlock()
 	return len(s.names)
 }
+
+// from returns the names after the first n.
+func (s *tenants) from(n int) []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.names[n:len(s.names):len(s.names)]
+}

@@ -30,6 +30,7 @@ func (a *auditFlags) register(cmd *cobra.Command) {
 
 // auditor is what every command that audits is built on.
 type auditor struct {
+	ring   fingerprint.Keyring
 	scheme *fingerprint.Scheme
 	index  *store.Index
 	engine *audit.Engine
@@ -53,5 +54,5 @@ func (a *auditFlags) build(logger *slog.Logger, sinks func(*store.Index) ([]audi
 	if err != nil {
 		return nil, err
 	}
-	return &auditor{scheme, index, engine}, nil
+	return &auditor{ring, scheme, index, engine}, nil
 }

@@ -23,15 +23,15 @@ func newBackground() *background {
 	return &background{ctx: ctx, cancel: cancel}
 }
 
-// every runs do now and at each interval until stop.
+// every runs do at each interval until stop.
 func (b *background) every(interval time.Duration, do func()) {
 	b.wg.Go(func() {
 		tick := time.NewTicker(interval)
 		defer tick.Stop()
 		for {
-			do()
 			select {
 			case <-tick.C:
+				do()
 			case <-b.ctx.Done():
 				return
 			}

@@ -35,6 +35,8 @@ type sidecarFlags struct {
 	preserveHost            bool
 	drain                   time.Duration
 	selfTest                time.Duration
+	snapshot                string
+	snapshotEvery           time.Duration
 }
 
 func (f *sidecarFlags) register(cmd *cobra.Command) {
@@ -50,6 +52,8 @@ func (f *sidecarFlags) register(cmd *cobra.Command) {
 	fl.StringVar(&f.instance, "instance", "", "`NAME` of the upstream instance, as findings give it")
 	fl.BoolVar(&f.preserveHost, "preserve-host", false, "send the client's Host to the upstream instead of the upstream's own")
 	fl.DurationVar(&f.selfTest, "self-test", time.Minute, "how often a planted leak must be found, which no sink is told of; 0 for never")
+	fl.StringVar(&f.snapshot, "snapshot", "", "`FILE` in which the index outlives a restart: read at the start, written at intervals and at shutdown; it holds keyed prints, names of tenants and ids of exchanges, and no text")
+	fl.DurationVar(&f.snapshotEvery, "snapshot-interval", 5*time.Minute, "how often the snapshot is written while traffic goes on")
 	fl.DurationVar(&f.drain, "drain", 30*time.Second, "how long running exchanges may take to end at shutdown")
 }
 
@@ -90,6 +94,9 @@ func (f *sidecarFlags) start(stdout io.Writer, logger *slog.Logger, more ...audi
 	if err != nil {
 		return nil, err
 	}
+	if err := f.keep(s, reg, logger); err != nil {
+		return nil, err
+	}
 	reg.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{
 		Name: "auditproxy_events_out_of_order_total",
 		Help: "Arrivals and ends that were audited before earlier ones, whose audit hung.",
@@ -120,6 +127,7 @@ func (f *sidecarFlags) start(stdout io.Writer, logger *slog.Logger, more ...audi
 		return nil, err
 	}
 	if test := newSelfTest(s.engine, reg, logger); f.selfTest > 0 {
+		s.background.wg.Go(test.run)
 		s.background.every(f.selfTest, test.run)
 	}
 	return s, nil
