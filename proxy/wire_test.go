@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/andybalholm/brotli"
 	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
@@ -348,6 +349,10 @@ func TestEveryDialectUntouched(t *testing.T) {
 	exchange := func(sent pair) (got pair) {
 		t.Helper()
 		answers <- sent.response
+		// There are hundreds of exchanges, and each may take its time.
+		if err := c.SetDeadline(time.Now().Add(patience)); err != nil {
+			t.Fatal(err)
+		}
 		if _, err := c.Write(sent.request.write()); err != nil {
 			t.Fatal(err)
 		}
