@@ -53,6 +53,26 @@ func finals(t *testing.T, log string) []string {
 	return out
 }
 
+// leaks returns how many findings of an incident are leaks. All of them must be
+// of alice's prompts in bob's answers.
+func leaks(t *testing.T, finals []string) int {
+	t.Helper()
+	n := 0
+	for _, line := range finals {
+		var f finding
+		if err := json.Unmarshal([]byte(line), &f); err != nil {
+			t.Fatal(err)
+		}
+		if f.Kind != "prompt_leak" && f.Kind != "suspect" || f.Donor.Tenant != "alice" || f.Recipient.Tenant != "bob" || !strings.HasPrefix(f.Donor.Exchange, "a-") {
+			t.Errorf("a finding that is not alice's prompt in bob's answer: %s", line)
+		}
+		if f.Kind == "prompt_leak" {
+			n++
+		}
+	}
+	return n
+}
+
 // stage is an engine with a sidecar in front of it, each a process of its own.
 type stage struct {
 	engine, sidecar   *process
@@ -184,8 +204,9 @@ var (
 )
 
 // Two tenants, two processes: the leak stands in the findings log and in the
-// metrics within a second, beside the self-test's success, the score against the engine's own ground truth is
-// perfect, and a replay of the capture finds the same.
+// metrics within a second, beside the self-test's success, the score against the
+// engine's own ground truth is perfect, and a replay of the capture finds the
+// same.
 func TestIncidentBetweenTwoTenants(t *testing.T) {
 	s := newStage(t, "--fault", "stale_pages")
 	outcomes := s.incident(t)
@@ -225,15 +246,7 @@ func TestIncidentBetweenTwoTenants(t *testing.T) {
 		t.Fatal(err)
 	}
 	live := finals(t, string(log))
-	for _, line := range live {
-		var f finding
-		if err := json.Unmarshal([]byte(line), &f); err != nil {
-			t.Fatal(err)
-		}
-		if f.Kind != "prompt_leak" && f.Kind != "suspect" || f.Donor.Tenant != "alice" || f.Recipient.Tenant != "bob" || !strings.HasPrefix(f.Donor.Exchange, "a-") {
-			t.Errorf("a finding that is not alice's prompt in bob's answer: %s", line)
-		}
-	}
+	leaks(t, live)
 	stdout, stderr, code := run(t, "replay", "--key-file", s.key, "--labels", labels, s.capture)
 	if code != 1 {
 		t.Errorf("replay ended with status %d, want 1 for leaks", code)

@@ -4,14 +4,12 @@ import (
 	"bufio"
 	"bytes"
 	"compress/zlib"
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"net"
 	"net/http"
 	"net/textproto"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,14 +17,13 @@ import (
 	"time"
 
 	"github.com/andybalholm/brotli"
-	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/klauspost/compress/zstd"
-	"golang.org/x/tools/txtar"
 
 	"github.com/auditproxy/auditproxy/proxy/audit"
 	"github.com/auditproxy/auditproxy/proxy/dialect"
+	"github.com/auditproxy/auditproxy/proxy/internal/transcript"
 )
 
 // This file sends the exchanges of every dialect's testdata through a proxy, on
@@ -42,110 +39,39 @@ import (
 
 // sample is one exchange of the dialects' testdata.
 type sample struct {
-	name                 string
-	method, path         string
-	requestType          string
-	request, response    []byte
-	responseType, header string // header is a further field of the response, or ""
-	dialect              string
+	transcript.Transcript
+	dialect string
 }
 
 // streamed says whether a response comes in pieces.
 func (s *sample) streamed() bool {
-	t, _, _ := strings.Cut(s.responseType, ";")
+	t, _, _ := strings.Cut(s.Type, ";")
 	switch t {
 	case "text/event-stream", "application/x-ndjson", "application/stream+json", "application/vnd.amazon.eventstream", "application/jsonl", "application/x-jsonl":
 		return true
 	}
-	return bytes.HasPrefix(s.response, []byte("[{")) && strings.Contains(s.path, ":stream")
+	return bytes.HasPrefix(s.Response, []byte("[{")) && strings.Contains(s.Path, ":stream")
 }
 
-// samples reads the transcripts of package dialect, whose format its tests
-// describe.
+// samples reads the transcripts of package dialect.
 func samples(t *testing.T) []sample {
 	t.Helper()
-	files, err := filepath.Glob("dialect/testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
+	all, err := transcript.Read("dialect/testdata")
+	if err != nil {
+		t.Fatal(err)
 	}
-	var all []sample
-	for _, file := range files {
-		a, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		s := sample{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), method: "POST"}
-		for line := range strings.Lines(string(a.Comment)) {
-			switch key, value, _ := strings.Cut(strings.TrimSpace(line), ": "); key {
-			case "path":
-				s.path = value
-			case "method":
-				s.method = value
-			case "type":
-				s.responseType = value
-			case "request-type":
-				s.requestType = value
-			case "header":
-				s.header = value
-			}
-		}
-		for _, f := range a.Files {
-			switch f.Name {
-			case "request":
-				s.request = f.Data
-			case "response":
-				s.response = f.Data
-			case "frames":
-				s.response = frames(t, f.Data)
-			}
-		}
-		if s.response == nil {
+	var out []sample
+	for _, tr := range all {
+		if tr.Response == nil {
 			continue
 		}
-		if d := dialect.Find(dialect.All(), s.method, s.path); d != nil {
+		s := sample{Transcript: tr}
+		if d := dialect.Find(dialect.All(), tr.Method, tr.Path); d != nil {
 			s.dialect = d.Name()
 		}
-		all = append(all, s)
+		out = append(out, s)
 	}
-	return all
-}
-
-// frames encodes an AWS event stream that is written as a type and a payload a
-// line.
-func frames(t *testing.T, lines []byte) []byte {
-	t.Helper()
-	var b bytes.Buffer
-	for line := range strings.Lines(string(lines)) {
-		kind, payload, ok := strings.Cut(strings.TrimSpace(line), " ")
-		if !ok {
-			continue
-		}
-		m := eventstream.Message{Payload: []byte(payload)}
-		switch name, exception := strings.CutPrefix(kind, "!"); {
-		case exception:
-			m.Headers.Set(":message-type", eventstream.StringValue("exception"))
-			m.Headers.Set(":exception-type", eventstream.StringValue(name))
-		default:
-			m.Headers.Set(":message-type", eventstream.StringValue("event"))
-			m.Headers.Set(":event-type", eventstream.StringValue(name))
-		}
-		var err error
-		switch kind {
-		case "chunk":
-			m.Payload, err = json.Marshal(map[string]any{"bytes": []byte(payload), "p": "abcd"})
-		case "part":
-			var text string
-			text, err = strconv.Unquote(payload)
-			m.Payload = []byte(text)
-		}
-		if err == nil {
-			err = eventstream.NewEncoder().Encode(&b, m)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	return b.Bytes()
+	return out
 }
 
 // coded returns a body in a content coding.
@@ -287,23 +213,23 @@ func (m *message) framed(chunked bool, body []byte) {
 func (s *sample) messages(t *testing.T, coding string, chunked bool) (request, response message) {
 	t.Helper()
 	request = message{
-		Line: s.method + " " + s.path + "?alt=sse&odd=%zz;x HTTP/1.1",
+		Line: s.Method + " " + s.Path + "?alt=sse&odd=%zz;x HTTP/1.1",
 		Header: map[string][]string{
 			"Host": {"api.example"}, "Connection": {"keep-alive"}, "User-Agent": {"test/1 (a; b)"},
 			"Authorization": {"Bearer k"}, "Accept-Encoding": {"zstd;q=0.9, br, gzip;q=0.1"}, "Accept": {"*/*"},
 			"X-Twice": {"2", "1"}, "X-Empty": {""}, "X-Latin": {"caf\xe9"},
 		},
 	}
-	if s.requestType != "" {
-		request.Header["Content-Type"] = []string{s.requestType}
+	if s.RequestType != "" {
+		request.Header["Content-Type"] = []string{s.RequestType}
 	} else {
 		request.Header["Content-Type"] = []string{"application/json; charset=utf-8"}
 	}
-	if s.method != "GET" {
+	if s.Method != "GET" {
 		if coding != "" {
 			request.Header["Content-Encoding"] = []string{coding}
 		}
-		request.framed(chunked, coded(t, coding, s.request))
+		request.framed(chunked, coded(t, coding, s.Request))
 	}
 	response = message{
 		Line: "HTTP/1.1 200 OK",
@@ -312,16 +238,16 @@ func (s *sample) messages(t *testing.T, coding string, chunked bool) (request, r
 			"X-Request-Id": {"req_1"}, "Set-Cookie": {"b=2; Path=/", "a=1"}, "X-Empty": {""}, "Cache-Control": {"no-cache"}, "Vary": {"Accept-Encoding"},
 		},
 	}
-	if s.responseType != "" {
-		response.Header["Content-Type"] = []string{s.responseType}
+	if s.Type != "" {
+		response.Header["Content-Type"] = []string{s.Type}
 	}
-	if name, value, ok := strings.Cut(s.header, ": "); ok {
+	for name, value := range s.Header {
 		response.Header[textproto.CanonicalMIMEHeaderKey(name)] = []string{value}
 	}
 	if coding != "" {
 		response.Header["Content-Encoding"] = []string{coding}
 	}
-	response.framed(s.streamed() || chunked, coded(t, coding, s.response))
+	response.framed(s.streamed() || chunked, coded(t, coding, s.Response))
 	return request, response
 }
 
@@ -367,7 +293,7 @@ func TestEveryDialectUntouched(t *testing.T) {
 	whole, streamed := map[string]int{}, map[string]int{}
 	for _, s := range samples(t) {
 		if s.dialect == "" {
-			t.Errorf("%s: no dialect", s.name)
+			t.Errorf("%s: no dialect", s.Name)
 			continue
 		}
 		if s.streamed() {
@@ -390,20 +316,20 @@ func TestEveryDialectUntouched(t *testing.T) {
 			delete(h, "Connection")
 			delete(h, "Keep-Alive")
 			if diff := cmp.Diff(want, got, cmp.AllowUnexported(pair{}), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s, coded %q (-sent +got):\n%s", s.name, coding, diff)
+				t.Errorf("%s, coded %q (-sent +got):\n%s", s.Name, coding, diff)
 			}
 			summary := g.summary()
 			if summary.Dialect != s.dialect {
-				t.Errorf("%s, coded %q: read as %q, want %q", s.name, coding, summary.Dialect, s.dialect)
+				t.Errorf("%s, coded %q: read as %q, want %q", s.Name, coding, summary.Dialect, s.dialect)
 			}
 			if rec := g.record(); !bytes.Equal(rec.RequestBody, sent.request.Body) || !bytes.Equal(rec.ResponseBody, sent.response.Body) {
-				t.Errorf("%s, coded %q: the audit saw %s", s.name, coding, brief(rec))
+				t.Errorf("%s, coded %q: the audit saw %s", s.Name, coding, brief(rec))
 			}
 			if coding == "" {
 				plain = summary
 			} else if summary.Words != plain.Words || summary.PromptPrints != plain.PromptPrints || summary.Coverage != plain.Coverage ||
 				!slices.Equal(summary.Reasons, plain.Reasons) {
-				t.Errorf("%s, coded %q: read as %+v, plain as %+v", s.name, coding, summary, plain)
+				t.Errorf("%s, coded %q: read as %+v, plain as %+v", s.Name, coding, summary, plain)
 			}
 		}
 	}

@@ -22,14 +22,13 @@ func (x *Index) Rekey(old func(fingerprint.Print) fingerprint.Print, until time.
 	x.rekeyed.Store(&rekey{old: old, until: until})
 }
 
-// before returns the print that p had before the last rotation, and false if
-// there is none that may still count.
-func (x *Index) before(p fingerprint.Print) (fingerprint.Print, bool) {
-	r := x.rekeyed.Load()
-	if r == nil {
-		return p, false
+// before returns the print that p had before the last rotation; it is p itself
+// if there was none that still counts.
+func (x *Index) before(p fingerprint.Print) fingerprint.Print {
+	if r := x.rekeyed.Load(); r != nil {
+		return r.old(p)
 	}
-	return r.old(p), true
+	return p
 }
 
 // forgetKey drops the old key when its time is over.
@@ -41,9 +40,8 @@ func (x *Index) forgetKey(now time.Time) {
 
 // move brings the entry of p's old print under p, if there is one and p has
 // none.
-func (x *Index) move(p fingerprint.Print) {
-	was, ok := x.before(p)
-	if !ok {
+func (x *Index) move(p, was fingerprint.Print) {
+	if was.Hi == p.Hi {
 		return
 	}
 	oldest := x.epochs.oldest.Load()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"time"
 
 	"github.com/auditproxy/auditproxy/fingerprint"
 )
@@ -56,7 +57,10 @@ func (s *snapshotReader) next() (kind byte, payload []byte, err error) {
 
 // restored is what the first reading learns.
 type restored struct {
-	end     []byte // of the last block
+	ended   bool        // the last block was read
+	now     time.Time   // newest event
+	oldest  uint32      // number of the first live epoch
+	starts  []time.Time // of the live epochs
 	sum     totals
 	shards  [shardCount]int
 	epochs  []int64 // entries of each, by number
@@ -70,13 +74,13 @@ func survey(r io.Reader) (*restored, error) {
 	for {
 		kind, b, err := s.next()
 		switch {
-		case errors.Is(err, io.EOF) && out.end == nil:
+		case errors.Is(err, io.EOF) && !out.ended:
 			return nil, damaged("it has no end")
 		case errors.Is(err, io.EOF):
 			return out, nil
 		case err != nil:
 			return nil, err
-		case out.end != nil:
+		case out.ended:
 			return nil, damaged("block %d is behind the end", s.n-1)
 		case (s.n == 1) != (kind == 'I'):
 			return nil, damaged("block %d has type %q", s.n-1, kind)
@@ -107,13 +111,17 @@ func (o *restored) count(kind byte, b []byte) error {
 		}
 		o.binding = [16]byte(b[4:])
 	case 'T':
-		return each(b, 4, func([]byte, string) { o.sum.tenants++ })
+		return each(b, 4, func([]byte, string) error {
+			o.sum.tenants++
+			return nil
+		})
 	case 'O':
-		return each(b, 17, func(fixed []byte, _ string) {
+		return each(b, 17, func(fixed []byte, _ string) error {
 			if t := binary.LittleEndian.Uint32(fixed); t == 0 || uint64(t) > o.sum.tenants || Kind(fixed[4]) > Response {
-				o.sum.owners = 1 << 40 // never what the end says
+				return damaged("owner %d is of a tenant or kind that is not there", o.sum.owners)
 			}
 			o.sum.owners++
+			return nil
 		})
 	case 'E':
 		if len(b)%entryWire != 0 {
@@ -149,7 +157,7 @@ func (o *restored) count(kind byte, b []byte) error {
 		if len(b) < 48 || len(b) != 48+8*int(binary.LittleEndian.Uint32(b[12:])) {
 			return damaged("the end has %d bytes", len(b))
 		}
-		o.end = append([]byte(nil), b...)
+		o.ended, o.now, o.oldest = true, wireTime(b), binary.LittleEndian.Uint32(b[8:])
 		counts := b[len(b)-32:]
 		said := totals{
 			binary.LittleEndian.Uint64(counts), binary.LittleEndian.Uint64(counts[8:]),
@@ -158,8 +166,10 @@ func (o *restored) count(kind byte, b []byte) error {
 		if said != o.sum {
 			return damaged("it holds other counts than its end says")
 		}
-		oldest, n := binary.LittleEndian.Uint32(b[8:]), binary.LittleEndian.Uint32(b[12:])
-		if uint64(len(o.epochs)) > uint64(oldest)+uint64(n) {
+		for starts := b[16 : len(b)-32]; len(starts) > 0; starts = starts[8:] {
+			o.starts = append(o.starts, wireTime(starts))
+		}
+		if uint64(len(o.epochs)) > uint64(o.oldest)+uint64(len(o.starts)) {
 			return damaged("entries of an epoch that has not begun")
 		}
 	default:
@@ -169,8 +179,8 @@ func (o *restored) count(kind byte, b []byte) error {
 }
 
 // each splits records of a fixed part, whose last 4 bytes are a length, and so
-// many bytes.
-func each(b []byte, fixed int, do func(fixed []byte, text string)) error {
+// many bytes, and stops at the first error.
+func each(b []byte, fixed int, do func(fixed []byte, text string) error) error {
 	for len(b) > 0 {
 		if len(b) < fixed {
 			return damaged("a record is cut off")
@@ -179,7 +189,9 @@ func each(b []byte, fixed int, do func(fixed []byte, text string)) error {
 		if uint64(n) > uint64(len(b)-fixed) {
 			return damaged("a record is cut off")
 		}
-		do(b[:fixed], string(b[fixed:fixed+int(n)]))
+		if err := do(b[:fixed], string(b[fixed:fixed+int(n)])); err != nil {
+			return err
+		}
 		b = b[fixed+int(n):]
 	}
 	return nil
@@ -262,12 +274,13 @@ func (f *filler) take(kind byte, b []byte) {
 	x := f.x
 	switch kind {
 	case 'T':
-		_ = each(b, 4, func(_ []byte, name string) {
+		_ = each(b, 4, func(_ []byte, name string) error {
 			id, _ := x.names.intern(name)
 			f.tenants = append(f.tenants, id)
+			return nil
 		})
 	case 'O':
-		_ = each(b, 17, func(fixed []byte, exchange string) {
+		_ = each(b, 17, func(fixed []byte, exchange string) error {
 			r := record{
 				tenant: f.tenant(binary.LittleEndian.Uint32(fixed)),
 				kind:   Kind(fixed[4]), at: wireTime(fixed[5:]), exchange: exchange,
@@ -277,6 +290,7 @@ func (f *filler) take(kind byte, b []byte) {
 				ref = x.owners.make(r)
 			}
 			f.owners, f.held = append(f.owners, ref), append(f.held, 0)
+			return nil
 		})
 	case 'E':
 		f.entries(b)
@@ -361,12 +375,11 @@ func (s *shard) reserve(x *Index, n int) {
 func (s *epochs) restore(o *restored, most int64) uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	oldest, n := binary.LittleEndian.Uint32(o.end[8:]), int(binary.LittleEndian.Uint32(o.end[12:]))
-	s.now = wireTime(o.end)
+	oldest, held := o.oldest, int64(0)
+	s.now = o.now
 	s.list = s.list[:0]
-	held := int64(0)
-	for i := range n {
-		s.list = append(s.list, epoch{start: wireTime(o.end[16+8*i:])})
+	for i, start := range o.starts {
+		s.list = append(s.list, epoch{start: start})
 		held += o.in(oldest + uint32(i))
 	}
 	for len(s.list) > 1 && held > most {

@@ -44,8 +44,8 @@ import (
 // tenants and epochs are those of the index that was saved.
 //
 // Not taken: a memory-mapped table. The table's layout would become a format, a
-// torn page would be a print with another's owner, and reading costs less than a
-// second per gigabyte.
+// torn page would be a print with another's owner, and reading costs about a second
+// per gigabyte.
 
 // ErrKey says that a snapshot was made under another key.
 var ErrKey = errors.New("made under another key")
@@ -73,6 +73,9 @@ type snapshotWriter struct {
 	sum                      totals
 	refs                     map[uint32]writtenOwner // by the index's reference
 	tenants, owners, entries []byte
+
+	live  []entry // of the shard being written
+	first []record
 }
 
 // writtenOwner is an owner that stands in the file. A reference may be used
@@ -148,11 +151,11 @@ func (s *snapshotWriter) owner(ref uint32, r record) uint32 {
 
 // shard gathers the live entries of a shard.
 func (s *snapshotWriter) shard(x *Index, i int) {
-	all, first := x.copyShard(i)
+	s.live, s.first = x.copyShard(s.live[:0], s.first[:0], i)
 	s.names(x) // those that the entries name are known by now
-	for j := range all {
-		e := &all[j]
-		number := s.owner(e.owner, first[j])
+	for j := range s.live {
+		e := &s.live[j]
+		number := s.owner(e.owner, s.first[j])
 		b := binary.LittleEndian.AppendUint64(s.entries, e.hi)
 		b = binary.LittleEndian.AppendUint32(b, e.lo)
 		b = binary.LittleEndian.AppendUint32(b, e.word)
@@ -176,7 +179,6 @@ func (x *Index) Save(w io.Writer, binding [16]byte) error {
 			break
 		}
 	}
-	s.flush()
 	taints := x.taints.list()
 	s.names(x)
 	s.flush()
@@ -209,15 +211,13 @@ func (x *Index) Save(w io.Writer, binding [16]byte) error {
 	return s.err
 }
 
-// copyShard returns the live entries of a shard, and the record of the owner of
+// copyShard appends the live entries of a shard, and the record of the owner of
 // each, as they are at one moment.
-func (x *Index) copyShard(i int) ([]entry, []record) {
+func (x *Index) copyShard(all []entry, first []record, i int) ([]entry, []record) {
 	oldest := x.epochs.oldest.Load()
 	s := &x.shards[i]
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	all := make([]entry, 0, s.used)
-	first := make([]record, 0, s.used)
 	for j := range s.entries {
 		if e := &s.entries[j]; e.owner != 0 && e.epoch >= oldest {
 			all = append(all, *e)
@@ -227,7 +227,7 @@ func (x *Index) copyShard(i int) ([]entry, []record) {
 	return all, first
 }
 
-// wireTime reads a time as it was written; the zero time is not kept.
+// wireTime reads a time that was written as Unix nanoseconds.
 func wireTime(b []byte) time.Time {
 	return time.Unix(0, int64(binary.LittleEndian.Uint64(b))).UTC()
 }

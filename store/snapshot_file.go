@@ -56,31 +56,31 @@ func (Disk) SyncDir(dir string) error {
 // SaveFile writes a snapshot to a file of the given name. Whatever happens, also
 // a loss of power, the name leads to the whole old snapshot or the whole new
 // one: the new one is written beside it, made to last, and then takes the name.
-func (x *Index) SaveFile(fsys FS, name string, binding [16]byte) (err error) {
+func (x *Index) SaveFile(fsys FS, name string, binding [16]byte) error {
+	if err := x.saveFile(fsys, name, binding); err != nil {
+		return fmt.Errorf("snapshot %s: %w", name, err)
+	}
+	return nil
+}
+
+func (x *Index) saveFile(fsys FS, name string, binding [16]byte) error {
 	dir := filepath.Dir(name)
 	f, err := fsys.CreateTemp(dir, filepath.Base(name)+".new-*")
 	if err != nil {
-		return fmt.Errorf("snapshot %s: %w", name, err)
+		return err
 	}
-	defer func() {
-		if err != nil {
-			err = fmt.Errorf("snapshot %s: %w", name, errors.Join(err, fsys.Remove(f.Name())))
-		}
-	}()
 	err = x.Save(f, binding)
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
-		return err
+	err = errors.Join(err, f.Close())
+	if err == nil {
+		err = fsys.Rename(f.Name(), name)
 	}
-	if err = fsys.Rename(f.Name(), name); err != nil {
-		return err
+	if err != nil {
+		return errors.Join(err, fsys.Remove(f.Name()))
 	}
-	if err := fsys.SyncDir(dir); err != nil {
-		return fmt.Errorf("snapshot %s: %w", name, err)
-	}
-	return nil
+	return fsys.SyncDir(dir)
 }
 
 // RestoreFile fills an index that is empty from a snapshot file. A file that

@@ -155,10 +155,11 @@ func (x *Index) Add(o Owner, prints []fingerprint.Print) {
 	}
 	a := &arrival{Owner: o, tenant: tenant, epoch: epoch}
 	for _, p := range prints {
-		if x.tainted(tenant, p) {
+		was := x.before(p)
+		if x.tainted(tenant, p, was) {
 			continue
 		}
-		x.move(p)
+		x.move(p, was)
 		x.shard(p.Hi).add(x, a, p)
 	}
 	if a.ref != 0 {
@@ -173,8 +174,10 @@ func (x *Index) Lookup(dst []Match, tenant string, prints []fingerprint.Print) [
 	oldest := x.epochs.oldest.Load()
 	for i, p := range prints {
 		m, ok := x.match(p, asking, i, oldest)
-		if was, rotated := x.before(p); rotated && !ok {
-			m, ok = x.match(was, asking, i, oldest)
+		if !ok {
+			if was := x.before(p); was.Hi != p.Hi {
+				m, ok = x.match(was, asking, i, oldest)
+			}
 		}
 		if ok {
 			dst = append(dst, m)
@@ -217,15 +220,13 @@ func (x *Index) Taint(tenant string, prints []fingerprint.Print, at time.Time) {
 
 // Tainted reports whether p leaked to tenant.
 func (x *Index) Tainted(tenant string, p fingerprint.Print) bool {
-	return x.tainted(x.names.find(tenant), p)
+	return x.tainted(x.names.find(tenant), p, x.before(p))
 }
 
-func (x *Index) tainted(tenant uint32, p fingerprint.Print) bool {
-	if x.taints.has(p.Hi, tenant) {
-		return true
-	}
-	was, rotated := x.before(p)
-	return rotated && x.taints.has(was.Hi, tenant)
+// tainted says whether a print, or the one that it was before a rotation,
+// leaked to the tenant.
+func (x *Index) tainted(tenant uint32, p, was fingerprint.Print) bool {
+	return x.taints.has(p.Hi, tenant) || was.Hi != p.Hi && x.taints.has(was.Hi, tenant)
 }
 
 // Advance says that event time has reached now. Epochs that ended before the

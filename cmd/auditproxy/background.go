@@ -72,11 +72,10 @@ func newSelfTest(engine *audit.Engine, reg prometheus.Registerer, logger *slog.L
 }
 
 func (s *selfTest) run() {
-	now := time.Now()
-	if err := s.engine.SelfTest(now); err != nil {
+	if err := s.engine.SelfTest(time.Now()); err != nil {
 		s.failures.Inc()
 		s.logger.Error("the audit may be blind", "err", err)
 		return
 	}
-	s.last.Set(float64(now.UnixMilli()) / 1000)
+	s.last.SetToCurrentTime()
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/auditproxy/auditproxy/fingerprint"
+	"github.com/auditproxy/auditproxy/store"
 )
 
 // The values of --key-file that are no names.
@@ -128,7 +129,7 @@ func rotateKey(name string) error {
 	if err := os.Rename(temp, name); err != nil {
 		return errors.Join(err, os.Remove(temp))
 	}
-	return syncDir(filepath.Dir(name))
+	return store.Disk{}.SyncDir(filepath.Dir(name))
 }
 
 // writeKey writes the keyring, whole and for its owner alone, to a new file
@@ -143,15 +144,6 @@ func writeKey(name string, ring fingerprint.Keyring) (string, error) {
 		return "", errors.Join(fmt.Errorf("key file %s: %w", name, err), os.Remove(f.Name()))
 	}
 	return f.Name(), nil
-}
-
-// syncDir makes a change of names in the folder last through a power cut.
-func syncDir(name string) error {
-	dir, err := os.Open(name)
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }
 
 func newKey() *cobra.Command {

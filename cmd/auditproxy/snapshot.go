@@ -88,6 +88,6 @@ func (k *snapshots) save() error {
 		k.logger.Error("the index was not saved", "err", err)
 		return err
 	}
-	k.last.Set(float64(time.Now().UnixMilli()) / 1000)
+	k.last.SetToCurrentTime()
 	return nil
 }

@@ -181,7 +181,7 @@ type Exchange struct {
 // Begin starts the audit of one exchange. The transaction must be finished.
 func (e *Engine) Begin(x Exchange) *Transaction {
 	if x.Header == nil {
-		x.Header = noHeader{}
+		x.Header = headerOf("")
 	}
 	return &Transaction{
 		engine:  e,
@@ -190,7 +190,3 @@ func (e *Engine) Begin(x Exchange) *Transaction {
 		dialect: dialect.Find(e.dialects, x.Method, x.Path),
 	}
 }
-
-type noHeader struct{}
-
-func (noHeader) Get(string) string { return "" }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/auditproxy/auditproxy/detectors"
@@ -93,28 +92,21 @@ func (e *Engine) selfTest(id, tenant string, prompt []string, now time.Time, ans
 	return s.final, nil
 }
 
-// collector is the sink of a self-test.
+// collector is the sink of one exchange of a self-test.
 type collector struct {
-	mu      sync.Mutex
 	final   []detectors.Finding
 	summary Summary
 }
 
 func (c *collector) Finding(f detectors.Finding, _ bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if f.State == detectors.Final {
 		c.final = append(c.final, f)
 	}
 }
 
-func (c *collector) Exchange(s Summary) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.summary = s
-}
+func (c *collector) Exchange(s Summary) { c.summary = s }
 
-// headerOf is a header with a content type alone.
+// headerOf is a header with a content type alone, or with nothing.
 type headerOf string
 
 func (h headerOf) Get(name string) string {

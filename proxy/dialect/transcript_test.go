@@ -2,27 +2,22 @@ package dialect
 
 import (
 	"bytes"
-	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"testing"
 
-	"github.com/aws/aws-sdk-go-v2/aws/protocol/eventstream"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/tools/txtar"
+
+	transcripttest "github.com/auditproxy/auditproxy/proxy/internal/transcript"
 )
 
 var update = flag.Bool("update", false, "rewrite what the transcripts in testdata expect")
 
-// transcript is a file of testdata: a comment with lines of the form "key:
-// value" (path, method, the response's type, further response headers, the
-// request's type), then the files request, response and want. A missing request
-// or response is not read. A response that is an AWS event stream is written as
-// a file named frames: see [framesOf].
+// transcript is one exchange of testdata.
 type transcript struct {
 	name          string
 	archive       *txtar.Archive
@@ -47,89 +42,35 @@ func (tr transcript) prompt(d Dialect) Prompt {
 	return p
 }
 
-// framesOf encodes an AWS event stream. Each line is the type of an event and
-// its payload; of a chunk, the payload is what is wrapped in it, and a type
-// behind an exclamation mark is that of an exception.
+// framesOf encodes an AWS event stream.
 func framesOf(t testing.TB, lines []byte) []byte {
-	var b bytes.Buffer
-	for line := range bytes.Lines(lines) {
-		kind, payload, ok := strings.Cut(strings.TrimSpace(string(line)), " ")
-		if !ok {
-			continue
-		}
-		message := eventstream.Message{Payload: []byte(payload)}
-		set := func(name, value string) { message.Headers.Set(name, eventstream.StringValue(value)) }
-		if exception, ok := strings.CutPrefix(kind, "!"); ok {
-			set(":message-type", "exception")
-			set(":exception-type", exception)
-		} else {
-			set(":message-type", "event")
-			set(":event-type", kind)
-		}
-		set(":content-type", "application/json")
-		if kind == "chunk" {
-			wrapped, err := json.Marshal(map[string]any{"bytes": []byte(payload), "p": "abcdefgh"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			message.Payload = wrapped
-		}
-		if kind == "part" { // raw bytes, as SageMaker sends them
-			text, err := strconv.Unquote(payload)
-			if err != nil {
-				t.Fatal(err)
-			}
-			message.Payload = []byte(text)
-		}
-		if err := eventstream.NewEncoder().Encode(&b, message); err != nil {
-			t.Fatal(err)
-		}
+	t.Helper()
+	b, err := transcripttest.Frames(lines)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return b.Bytes()
+	return b
 }
 
 func transcripts(t testing.TB) []transcript {
 	t.Helper()
-	files, err := filepath.Glob("testdata/*.txtar")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no transcripts: %v", err)
+	read, err := transcripttest.Read("testdata")
+	if err != nil {
+		t.Fatal(err)
 	}
 	var all []transcript
-	for _, file := range files {
-		a, err := txtar.ParseFile(file)
-		if err != nil {
-			t.Fatal(err)
+	for _, r := range read {
+		tr := transcript{
+			name: r.Name, archive: r.Archive, method: r.Method, path: r.Path,
+			header: header{}, requestHeader: header{},
+			request: r.Request, response: r.Response, want: r.Want,
 		}
-		tr := transcript{name: filepath.Base(file), archive: a, method: "POST", header: header{}, requestHeader: header{}}
-		for line := range strings.Lines(string(a.Comment)) {
-			key, value, _ := strings.Cut(strings.TrimSpace(line), ": ")
-			switch key {
-			case "path":
-				tr.path = value
-			case "method":
-				tr.method = value
-			case "type":
-				tr.header["Content-Type"] = value
-			case "request-type":
-				tr.requestHeader["Content-Type"] = value
-			case "header":
-				name, value, _ := strings.Cut(value, ": ")
-				tr.header[name] = value
-			}
+		if r.Type != "" {
+			tr.header["Content-Type"] = r.Type
 		}
-		for _, f := range a.Files {
-			switch f.Name {
-			case "request":
-				tr.request = f.Data
-			case "response":
-				tr.response = f.Data
-			case "frames":
-				tr.response = framesOf(t, f.Data)
-			case "want":
-				tr.want = f.Data
-			default:
-				t.Fatalf("%s: unknown file %s", file, f.Name)
-			}
+		maps.Copy(tr.header, r.Header)
+		if r.RequestType != "" {
+			tr.requestHeader["Content-Type"] = r.RequestType
 		}
 		all = append(all, tr)
 	}
